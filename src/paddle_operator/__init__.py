@@ -1,0 +1,1 @@
+"""Run PaddlePaddle training on Kubernetes, and the same file on a laptop."""
