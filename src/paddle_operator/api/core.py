@@ -1,0 +1,88 @@
+"""Pods and config maps, cut down to the fields that we read (0.4 KB a pod instead of 44)."""
+
+from datetime import datetime
+
+import msgspec
+
+from .meta import KubeObject, Record
+
+
+class Waiting(Record, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class Running(Record, frozen=True):
+    started_at: datetime | None = None
+
+
+class Terminated(Record, frozen=True):
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""
+    finished_at: datetime | None = None
+
+
+class ContainerState(Record, frozen=True):
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Record, frozen=True):
+    name: str
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+    @property
+    def has_started(self) -> bool:
+        return self.state.running is not None or self.state.terminated is not None or self.restart_count > 0
+
+
+class PodCondition(Record, frozen=True):
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class PodAddress(Record, frozen=True):
+    ip: str = ""
+
+
+class ContainerName(Record, frozen=True):
+    name: str
+
+
+class PodSpec(Record, frozen=True):
+    node_name: str = ""
+    restart_policy: str = ""
+    active_deadline_seconds: int | None = None
+    containers: tuple[ContainerName, ...] = ()
+
+
+class PodStatus(Record, frozen=True):
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = msgspec.field(name="podIP", default="")
+    pod_ips: tuple[PodAddress, ...] = msgspec.field(name="podIPs", default=())
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(KubeObject, frozen=True):
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def has_started(self) -> bool:
+        """A container of it has run, so its environment was read and is fixed."""
+        ended = self.status.phase in {"Succeeded", "Failed"}
+        return ended or any(container.has_started for container in self.status.container_statuses)
+
+
+class ConfigMap(KubeObject, frozen=True):
+    """A config map without its data: whose it is, and of which attempt, is all that we ask."""

@@ -1,0 +1,52 @@
+"""Every name that leaves this program: labels, annotations, variables, conditions, reasons.
+
+The first group is the contract of the Go operator and of the seeds; the second is ours. Ours are hints for
+people and selectors only: whose a pod is, its owner UID says, and which one it is, its name.
+"""
+
+GROUP = "batch.paddlepaddle.org"
+
+LABEL_RES_NAME = "paddle-res-name"
+LABEL_RES_TYPE = "paddle-res-type"
+ANNOTATION_RESOURCE = "paddle-resource"
+OLD_FINALIZER = "finalizers.paddlepaddle.org"
+
+PREFIX = "paddlepaddle.org/"
+LABEL_JOB_UID = PREFIX + "job-uid"
+LABEL_ROLE = PREFIX + "role"
+LABEL_INDEX = PREFIX + "index"
+LABEL_ATTEMPT = PREFIX + "attempt"
+# Patched onto a pod so that its kubelet looks for the config map at once; the value is "<count> <time>".
+ANNOTATION_NUDGE = PREFIX + "nudge"
+
+TRAINING_CONTAINER = "paddle"
+PADDLE_PORT = 2379
+PORTS_PER_POD = 20
+
+# Types of condition.
+CREATED = "Created"
+RUNNING = "Running"
+COMPLETED = "Completed"
+FAILED = "Failed"
+
+# Reasons of Created=False: nothing can be made until somebody, or time, mends it.
+INVALID_SPEC = "InvalidSpec"
+NOT_SERVED = "NotServed"
+CONFIG_MAP_TAKEN = "ConfigMapTaken"
+NAMESAKE_TERMINATING = "NamesakeTerminating"
+REFUSED = "CreateRefused"
+NO_IPV4 = "NoIPv4Address"
+# Reasons of the other conditions.
+PODS_CREATED = "PodsCreated"
+ALL_PODS_RUN = "AllPodsRun"
+ALL_PODS_SUCCEEDED = "AllPodsSucceeded"
+POD_FAILED = "PodFailed"
+POD_LOST = "PodLost"
+JOB_ENDED = "JobEnded"
+# Reasons of events that have no condition.
+ENV_DROPPED = "VariableDropped"
+UNREADABLE = "Unreadable"
+
+
+def pod_name(job: str, role: str, index: int) -> str:
+    return f"{job}-{role}-{index}"

@@ -1,0 +1,197 @@
+"""PaddleJob: what a user writes under ``batch.paddlepaddle.org/v1`` and what we answer in its status.
+
+These structs are the one source of the CRD (crd.py walks them), so descriptions and bounds stand here.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from .meta import Condition, KubeObject, Record
+
+
+class CleanPodPolicy(StrEnum):
+    """When the pods of a finished job are deleted. Left empty: as OnCompletion."""
+
+    UNSET = ""
+    ALWAYS = "Always"
+    NEVER = "Never"
+    ON_FAILURE = "OnFailure"
+    ON_COMPLETION = "OnCompletion"
+
+
+class Intranet(StrEnum):
+    """How pods reach each other. Left empty: as PodIP."""
+
+    UNSET = ""
+    POD_IP = "PodIP"
+    SERVICE = "Service"
+    HOST = "Host"
+    HOST_NETWORK = "HostNetwork"
+
+
+class Mode(StrEnum):
+    PS = "PS"
+    COLLECTIVE = "Collective"
+    SINGLE = "Single"
+
+
+class Phase(StrEnum):
+    PENDING = "Pending"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    TERMINATING = "Terminating"
+
+
+class Role(StrEnum):
+    PS = "ps"
+    WORKER = "worker"
+    HETER = "heter"
+
+
+PodTemplate = msgspec.Raw
+"""A pod template as the user's own JSON: kept as bytes, copied into pods, read in few places."""
+
+
+class RoleSpec(Record, frozen=True):
+    template: Annotated[
+        PodTemplate,
+        Meta(
+            description="The pod of this role. Training runs in the container named paddle, else the first."
+        ),
+    ]
+    replicas: Annotated[int, Meta(ge=0, le=6000, description="How many pods of this role.")] = 1
+    requests: (
+        Annotated[int, Meta(ge=0, le=6000, description="Elastic jobs: the fewest pods to train with.")] | None
+    ) = None
+    limits: (
+        Annotated[int, Meta(ge=0, le=6000, description="Elastic jobs: the most pods to train with.")] | None
+    ) = None
+
+
+class SchedulingPolicy(Record, frozen=True):
+    min_available: Annotated[int, Meta(ge=1, description="How many pods must fit at once.")] | None = None
+    queue: Annotated[str, Meta(max_length=253, description="The Volcano queue.")] = ""
+    priority_class: Annotated[str, Meta(max_length=253, description="The PodGroup's priority class.")] = ""
+    min_resources: Annotated[
+        dict[str, int | str], Meta(description="Resources that must be free at once.")
+    ] = msgspec.field(default_factory=dict)
+
+
+class SampleSetRef(Record, frozen=True):
+    name: Annotated[str, Meta(min_length=1, max_length=253, description="The SampleSet with the data.")]
+    namespace: Annotated[str, Meta(max_length=63, description="Its namespace; must be the job's own.")] = ""
+    mount_path: Annotated[str, Meta(max_length=4096, description="Where the pods see the data.")] = ""
+
+
+class PaddleJobSpec(Record, frozen=True):
+    worker: Annotated[RoleSpec, Meta(description="The trainers; at least one.")]
+    clean_pod_policy: Annotated[
+        CleanPodPolicy, Meta(description="When the pods of a finished job are deleted.")
+    ] = CleanPodPolicy.UNSET
+    clean_policy: Annotated[
+        CleanPodPolicy, Meta(description="An older spelling of cleanPodPolicy, which goes before it.")
+    ] = CleanPodPolicy.UNSET
+    intranet: Annotated[Intranet, Meta(description="How pods reach each other.")] = Intranet.UNSET
+    with_gloo: (
+        Annotated[
+            int, Meta(ge=0, le=2, description="gloo in PS mode: 0 none, 1 workers, 2 workers and servers.")
+        ]
+        | None
+    ) = None
+    ps: Annotated[RoleSpec | None, Meta(description="The parameter servers; any make this a PS job.")] = None
+    heter: Annotated[RoleSpec | None, Meta(description="Heterogeneous trainers.")] = None
+    elastic: Annotated[int, Meta(ge=0, le=1, description="1: the number of workers may change.")] | None = (
+        None
+    )
+    scheduling_policy: Annotated[SchedulingPolicy | None, Meta(description="Gang scheduling.")] = None
+    sample_set_ref: Annotated[SampleSetRef | None, Meta(description="Cached training data.")] = None
+
+    @property
+    def mode(self) -> Mode:
+        if self.ps is not None and self.ps.replicas > 0:
+            return Mode.PS
+        return Mode.COLLECTIVE if self.worker.replicas > 1 else Mode.SINGLE
+
+    @property
+    def cleaning(self) -> CleanPodPolicy:
+        return self.clean_pod_policy or self.clean_policy or CleanPodPolicy.ON_COMPLETION
+
+    @property
+    def network(self) -> Intranet:
+        """The network mode with the two spellings of the host network made one."""
+        if self.intranet is Intranet.HOST_NETWORK:
+            return Intranet.HOST
+        return self.intranet or Intranet.POD_IP
+
+
+class PodReference(Record, frozen=True):
+    kind: str = "Pod"
+    name: str = ""
+    uid: str = ""
+
+
+class RoleStatus(Record, frozen=True):
+    pending: Annotated[int, Meta(description="Pods that wait for a node or for their containers.")] = 0
+    starting: Annotated[int, Meta(description="Pods that run but are not ready.")] = 0
+    running: Annotated[int, Meta(description="Pods that run.")] = 0
+    failed: Annotated[int, Meta(description="Pods that ended with an error.")] = 0
+    succeeded: Annotated[int, Meta(description="Pods that ended well.")] = 0
+    unknown: Annotated[int, Meta(description="Pods whose node does not answer.")] = 0
+    refs: Annotated[tuple[PodReference, ...], Meta(description="The pods themselves.")] = ()
+
+
+class Failure(Record, frozen=True):
+    """The pod that failed first: the place to look at."""
+
+    role: Annotated[str, Meta(description="The role of the pod.")]
+    rank: Annotated[int, Meta(description="The index of the pod in its role.")]
+    pod: Annotated[str, Meta(description="The name of the pod.")]
+    node: Annotated[str, Meta(description="Where it ran.")] = ""
+    container: Annotated[str, Meta(description="The container that ended.")] = ""
+    exit_code: Annotated[int | None, Meta(description="How it ended.")] = None
+    reason: Annotated[str, Meta(description="One word: Error, OOMKilled, Evicted, PodLost...")] = ""
+
+
+class PaddleJobStatus(Record, frozen=True):
+    phase: Annotated[str, Meta(description="Where the job is in its life.")] = ""
+    mode: Annotated[str, Meta(description="PS, Collective or Single.")] = ""
+    ps: Annotated[RoleStatus | None, Meta(description="The parameter servers.")] = None
+    worker: Annotated[RoleStatus | None, Meta(description="The trainers.")] = None
+    heter: Annotated[RoleStatus | None, Meta(description="The heterogeneous trainers.")] = None
+    start_time: Annotated[datetime | None, Meta(description="When all pods first ran.")] = None
+    completion_time: Annotated[datetime | None, Meta(description="When the job ended.")] = None
+    observed_generation: Annotated[int, Meta(description="The spec that this status speaks of.")] = 0
+    attempt: Annotated[int, Meta(description="Which try this is, from 0.")] = 0
+    conditions: Annotated[tuple[Condition, ...], Meta(description="What holds, and why.")] = ()
+    failure: Annotated[Failure | None, Meta(description="Which pod failed first.")] = None
+
+    @property
+    def finished(self) -> bool:
+        return self.phase in {Phase.COMPLETED, Phase.FAILED}
+
+
+class PaddleJob(KubeObject, frozen=True):
+    spec: PaddleJobSpec
+    status: PaddleJobStatus = PaddleJobStatus()
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def roles(self) -> dict[Role, RoleSpec]:
+        """The roles that have pods, servers first: the order in which pods are created."""
+        declared = {Role.PS: self.spec.ps, Role.WORKER: self.spec.worker, Role.HETER: self.spec.heter}
+        return {role: spec for role, spec in declared.items() if spec is not None and spec.replicas > 0}
+
+
+def read_template(template: PodTemplate) -> dict[str, Any]:
+    """A fresh copy of a pod template, to be changed at will; empty if it is no object at all."""
+    decoded = msgspec.json.decode(template)
+    return decoded if isinstance(decoded, dict) else {}

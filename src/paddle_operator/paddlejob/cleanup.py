@@ -1,0 +1,34 @@
+"""What becomes of the pods when a job has ended: cleanPodPolicy."""
+
+from paddle_operator.api.core import Pod
+from paddle_operator.api.paddlejob import CleanPodPolicy, Phase
+from paddle_operator.api.resources import PODS, Target
+from paddle_operator.plan import Delete, Patch, Step
+
+from .failures import Verdict, judge
+from .observed import Observed
+
+_CLEANED_AFTER = {
+    CleanPodPolicy.ALWAYS: {Phase.COMPLETED, Phase.FAILED},
+    CleanPodPolicy.ON_COMPLETION: {Phase.COMPLETED},
+    CleanPodPolicy.ON_FAILURE: {Phase.FAILED},
+    CleanPodPolicy.NEVER: set[Phase](),
+}
+
+
+def clean_up(seen: Observed, end: Phase) -> Step:
+    """Delete the pods, or, where they are kept, end those that still run: a finished job holds no GPU."""
+    live = [pod for pod in seen.own.values() if not pod.metadata.terminating]
+    if end in _CLEANED_AFTER[seen.job.spec.cleaning]:
+        return tuple(Delete(Target.of(PODS, pod)) for pod in live)
+    return tuple(_stop(pod) for pod in live if _still_runs(pod))
+
+
+def _still_runs(pod: Pod) -> bool:
+    ended = judge(pod) in {Verdict.SUCCEEDED, Verdict.FAILED}
+    return not ended and pod.spec.active_deadline_seconds is None
+
+
+def _stop(pod: Pod) -> Patch:
+    """The kubelet ends a pod whose deadline has passed, and keeps the object and its log."""
+    return Patch(Target.of(PODS, pod), {"spec": {"activeDeadlineSeconds": 1}})

@@ -1,0 +1,52 @@
+"""The job's config map: the list of peers. Pods cannot start before it exists, so it is made last."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+
+from paddle_operator.api.core import Pod
+from paddle_operator.api.meta import Manifest
+from paddle_operator.api.paddlejob import PaddleJob, Role
+
+from .environment import shared_variables
+from .observed import Observed
+from .pods import job_labels, owner_reference
+
+
+def build_config_map(job: PaddleJob, worker_addresses: Sequence[str]) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": job.metadata.name,
+            "namespace": job.metadata.namespace,
+            "labels": job_labels(job),
+            "ownerReferences": [owner_reference(job)],
+        },
+        "data": shared_variables(job, worker_addresses),
+    }
+
+
+def worker_addresses(seen: Observed) -> list[str] | None:
+    """The workers' addresses by rank, or nothing as long as one of the job's pods has none."""
+    addresses = {name: ipv4_address(pod) for name, pod in seen.own.items()}
+    if any(not addresses.get(name) for name in seen.slots):
+        return None
+    return [addresses[name] for name, slot in seen.slots.items() if slot.role is Role.WORKER]
+
+
+def ipv4_address(pod: Pod) -> str:
+    """The IPv4 one, also of a dual-stack pod: Paddle splits endpoints at the colon, so IPv6 is no use."""
+    written = [pod.status.pod_ip, *(address.ip for address in pod.status.pod_ips)]
+    return next((address for address in written if _is_ipv4(address)), "")
+
+
+def has_only_ipv6(pod: Pod) -> bool:
+    return bool(pod.status.pod_ip) and not ipv4_address(pod)
+
+
+def _is_ipv4(address: str) -> bool:
+    try:
+        IPv4Address(address)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""What stands in the way of a job's pods. Until it is gone a condition says what, and what to do."""
+
+from dataclasses import dataclass
+
+from paddle_operator.api.names import (
+    CONFIG_MAP_TAKEN,
+    INVALID_SPEC,
+    NAMESAKE_TERMINATING,
+    NO_IPV4,
+    NOT_SERVED,
+    REFUSED,
+)
+from paddle_operator.api.resources import PADDLE_JOBS
+from paddle_operator.api.validate import not_served, problems
+from paddle_operator.plan import Refusal
+
+from .config_map import has_only_ipv6
+from .observed import Observed
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    reason: str
+    message: str
+    stops_creation: bool = True
+    """False: try again all the same, because only trying tells whether it is gone."""
+
+
+def find_obstacle(seen: Observed) -> Obstacle | None:
+    """The first that applies; the user's own mistakes come first."""
+    if not seen.own:
+        if found := problems(seen.job):
+            return Obstacle(INVALID_SPEC, "; ".join(map(str, found)))
+        if found := not_served(seen.job):
+            return Obstacle(NOT_SERVED, "; ".join(map(str, found)))
+        if obstacle := _left_by_namesake(seen) or _foreign_config_map(seen):
+            return obstacle
+    if seen.refusals:
+        return _refused(seen.refusals[0])
+    return _no_ipv4(seen)
+
+
+def _left_by_namesake(seen: Observed) -> Obstacle | None:
+    left = [f"pod {pod.metadata.name}" for pod in seen.namesakes]
+    owner = seen.config_map.metadata.controller if seen.config_map is not None else None
+    if owner is not None and _is_namesake(seen, owner.kind, owner.name) and owner.uid != seen.job.uid:
+        left.append(f"config map {seen.job.metadata.name}")
+    if not left:
+        return None
+    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    return Obstacle(
+        NAMESAKE_TERMINATING, f"waiting for what an earlier job of this name left to be gone: {left[0]}{more}"
+    )
+
+
+def _is_namesake(seen: Observed, kind: str, name: str) -> bool:
+    return kind == PADDLE_JOBS.kind and name == seen.job.metadata.name
+
+
+def _foreign_config_map(seen: Observed) -> Obstacle | None:
+    if seen.config_map is None or seen.own_config_map is not None:
+        return None
+    return Obstacle(CONFIG_MAP_TAKEN, taken("config map", seen.job.metadata.name))
+
+
+def taken(kind: str, name: str) -> str:
+    return (
+        f"{kind} {name} exists and does not belong to this job; the operator does not take it over: "
+        "delete or rename it, or give the job another name"
+    )
+
+
+def _refused(refusal: Refusal) -> Obstacle:
+    kind = {"ConfigMap": "config map"}.get(refusal.resource.kind, refusal.resource.kind.lower())
+    if not refusal.taken:
+        return Obstacle(REFUSED, f"{kind} {refusal.name}: {refusal.message}", stops_creation=False)
+    reason = CONFIG_MAP_TAKEN if kind == "config map" else REFUSED
+    return Obstacle(reason, taken(kind, refusal.name), stops_creation=False)
+
+
+def _no_ipv4(seen: Observed) -> Obstacle | None:
+    """Paddle's endpoints are IPv4 only; a job would wait for such a pod for ever."""
+    pod = next((pod for pod in seen.own.values() if has_only_ipv6(pod)), None)
+    if pod is None:
+        return None
+    return Obstacle(
+        NO_IPV4,
+        f"pod {pod.metadata.name} has only the IPv6 address {pod.status.pod_ip}, and Paddle needs IPv4: "
+        "run the job on an IPv4 or dual-stack cluster",
+        stops_creation=False,
+    )

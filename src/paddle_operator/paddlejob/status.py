@@ -1,0 +1,166 @@
+"""From what is seen to the status that users read: counts, phase, conditions, events.
+
+    Pending ──▶ Starting ──▶ Running ──▶ Completed
+       └───────────┴────────────┴──────▶ Failed          Terminating: being deleted, whatever it was
+
+Completed and Failed are final. Running is kept once reached: a probe that flaps does not move the phase back.
+"""
+
+from collections import Counter
+from datetime import datetime, timedelta
+
+import msgspec
+
+from paddle_operator.api.core import Pod
+from paddle_operator.api.meta import Condition, find_condition, set_condition
+from paddle_operator.api.names import (
+    ALL_PODS_RUN,
+    ALL_PODS_SUCCEEDED,
+    COMPLETED,
+    CREATED,
+    FAILED,
+    JOB_ENDED,
+    POD_FAILED,
+    POD_LOST,
+    PODS_CREATED,
+    RUNNING,
+)
+from paddle_operator.api.paddlejob import (
+    Failure,
+    PaddleJob,
+    PaddleJobStatus,
+    Phase,
+    PodReference,
+    Role,
+    RoleStatus,
+)
+from paddle_operator.api.resources import PADDLE_JOBS, Target
+from paddle_operator.plan import Emit, SetStatus, Step, merge_patch
+
+from .failures import Verdict, in_words, judge
+from .observed import Observed
+from .obstacles import Obstacle
+
+# A change of counts alone may wait: a job of a thousand pods shall not write its status a thousand times.
+QUIET_SECONDS = 1.0
+QUIET_SHARE_OF_AGE = 0.25
+
+
+def next_status(seen: Observed, obstacle: Obstacle | None, failure: Failure | None) -> PaddleJobStatus:
+    job = seen.job
+    verdicts = {name: judge(pod) for name, pod in seen.own.items()}
+    phase = _phase(seen, verdicts, failure)
+    status = msgspec.structs.replace(
+        job.status,
+        phase=phase,
+        mode=job.spec.mode,
+        ps=_role_status(seen, Role.PS, verdicts),
+        worker=_role_status(seen, Role.WORKER, verdicts),
+        heter=_role_status(seen, Role.HETER, verdicts),
+        observed_generation=job.metadata.generation,
+        failure=failure,
+        conditions=_conditions(seen, phase, obstacle, failure),
+    )
+    if phase is not Phase.PENDING and phase is not Phase.STARTING and status.start_time is None:
+        # A job that ends before all its pods were seen to run has run all the same.
+        status = msgspec.structs.replace(status, start_time=seen.now)
+    if status.finished:
+        status = msgspec.structs.replace(status, completion_time=seen.now)
+    return status
+
+
+def _phase(seen: Observed, verdicts: dict[str, Verdict], failure: Failure | None) -> Phase:
+    if failure is not None:
+        return Phase.FAILED
+    tally = Counter(verdicts.values())
+    everyone = len(seen.slots)
+    if tally[Verdict.SUCCEEDED] == everyone:
+        return Phase.COMPLETED
+    active = tally[Verdict.RUNNING] + tally[Verdict.SUCCEEDED]
+    if active == everyone or seen.job.status.phase == Phase.RUNNING:
+        return Phase.RUNNING
+    return Phase.STARTING if active + tally[Verdict.STARTING] > 0 else Phase.PENDING
+
+
+def _role_status(seen: Observed, role: Role, verdicts: dict[str, Verdict]) -> RoleStatus | None:
+    if role not in seen.job.roles:
+        return None
+    pods = [seen.own[name] for name, slot in seen.slots.items() if slot.role is role and name in seen.own]
+    tally = Counter(str(verdicts[pod.metadata.name]) for pod in pods)
+    return RoleStatus(refs=tuple(map(_reference, pods)), **tally)
+
+
+def _reference(pod: Pod) -> PodReference:
+    return PodReference(name=pod.metadata.name, uid=pod.metadata.uid)
+
+
+def _conditions(
+    seen: Observed, phase: Phase, obstacle: Obstacle | None, failure: Failure | None
+) -> tuple[Condition, ...]:
+    conditions = seen.job.status.conditions
+
+    def state(kind: str, holds: str, reason: str, message: str) -> None:
+        nonlocal conditions
+        wanted = Condition(
+            type=kind,
+            status=holds,
+            reason=reason,
+            message=message,
+            last_transition_time=seen.now,
+            observed_generation=seen.job.metadata.generation,
+        )
+        conditions = set_condition(conditions, wanted)
+
+    if obstacle is not None:
+        state(CREATED, "False", obstacle.reason, obstacle.message)
+    else:
+        state(CREATED, "True", PODS_CREATED, f"{len(seen.slots)} pods created")
+    if phase is Phase.RUNNING:
+        state(RUNNING, "True", ALL_PODS_RUN, f"all {len(seen.slots)} pods run")
+    elif phase in {Phase.COMPLETED, Phase.FAILED} and find_condition(conditions, RUNNING):
+        state(RUNNING, "False", JOB_ENDED, "the job has ended")
+    if phase is Phase.COMPLETED:
+        state(COMPLETED, "True", ALL_PODS_SUCCEEDED, f"all {len(seen.slots)} pods succeeded")
+    if failure is not None:
+        state(FAILED, "True", POD_LOST if failure.reason == POD_LOST else POD_FAILED, in_words(failure))
+    return conditions
+
+
+def write_status(seen: Observed, status: PaddleJobStatus) -> tuple[Step, ...]:
+    """The write and its events, or nothing if nothing changed or the change can wait."""
+    before, after = msgspec.to_builtins(seen.job.status), msgspec.to_builtins(status)
+    changes = merge_patch(before, after)
+    if not changes or (only_counts(changes) and write_due(seen) > seen.now):
+        return ()
+    target = Target.of(PADDLE_JOBS, seen.job)
+    events = tuple(
+        Emit(target, warning=event_is_warning(condition), reason=condition.reason, message=condition.message)
+        for condition in status.conditions
+        if _is_news(seen.job, condition)
+    )
+    return ((SetStatus(target, changes),), *((events,) if events else ()))
+
+
+def only_counts(changes: dict[str, object]) -> bool:
+    return set(changes) <= {str(role) for role in Role}
+
+
+def write_due(seen: Observed) -> datetime:
+    """When a change of counts may be written: a second after the last write, later for an old job."""
+    if seen.status_written_at is None:
+        return seen.now
+    born = seen.job.metadata.creation_timestamp or seen.now
+    age_seconds = (seen.now - born).total_seconds()
+    return seen.status_written_at + timedelta(seconds=max(QUIET_SECONDS, QUIET_SHARE_OF_AGE * age_seconds))
+
+
+def event_is_warning(condition: Condition) -> bool:
+    return condition.type == FAILED or (condition.type == CREATED and condition.status == "False")
+
+
+def _is_news(job: PaddleJob, condition: Condition) -> bool:
+    """Each condition is told once, when it comes to hold; Running=False says nothing new."""
+    if condition.type == RUNNING and condition.status == "False":
+        return False
+    old = find_condition(job.status.conditions, condition.type)
+    return old is None or (old.status, old.reason) != (condition.status, condition.reason)
