@@ -13,7 +13,7 @@ Three things stand behind this protocol: the real API server, an API server in m
     └── Unreachable      no answer, or a broken one: whether a write took effect is not known
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
@@ -97,7 +97,7 @@ class Cluster(Protocol):
 
     async def list(self, resource: Resource[T], scope: Scope) -> Listing[T]: ...
 
-    def watch(self, resource: Resource[T], scope: Scope, since: str) -> AsyncIterator[Change[T]]:
+    def watch(self, resource: Resource[T], scope: Scope, since: str) -> AsyncGenerator[Change[T], None]:
         """Every change after ``since``, until the server ends it; Gone when that is too long ago."""
 
     async def create(self, resource: Resource[T], manifest: Manifest) -> T: ...

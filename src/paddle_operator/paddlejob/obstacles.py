@@ -24,15 +24,17 @@ class Obstacle:
     message: str
     stops_creation: bool = True
     """False: try again all the same, because only trying tells whether it is gone."""
+    ends_unseen: bool = True
+    """Nothing tells us when it is gone, so we look. (The end of a mistake in the spec is a new spec.)"""
 
 
 def find_obstacle(seen: Observed) -> Obstacle | None:
     """The first that applies; the user's own mistakes come first."""
     if not seen.own:
         if found := problems(seen.job):
-            return Obstacle(INVALID_SPEC, "; ".join(map(str, found)))
+            return Obstacle(INVALID_SPEC, "; ".join(map(str, found)), ends_unseen=False)
         if found := not_served(seen.job):
-            return Obstacle(NOT_SERVED, "; ".join(map(str, found)))
+            return Obstacle(NOT_SERVED, "; ".join(map(str, found)), ends_unseen=False)
         if obstacle := _left_by_namesake(seen) or _foreign_config_map(seen):
             return obstacle
     if seen.refusals:

@@ -66,16 +66,18 @@ def _say_terminating(seen: Observed) -> Plan:
     kept = [name for name in job.metadata.finalizers if name != OLD_FINALIZER]
     release: Step = ()
     if len(kept) < len(job.metadata.finalizers):
-        release = (Patch(Target.of(PADDLE_JOBS, job), {"metadata": {"finalizers": kept}}),)
+        body = {"metadata": {"finalizers": kept, "resourceVersion": job.metadata.resource_version}}
+        release = (Patch(Target.of(PADDLE_JOBS, job), body),)
     if job.status.finished:
         return _plan(release)
     status = msgspec.structs.replace(job.status, phase=Phase.TERMINATING)
-    return _plan(*write_status(seen, status), release)
+    # One write a pass on the same object: the status goes out when the finalizer is off.
+    return _plan(release) if release else _plan(*write_status(seen, status))
 
 
 def _wake_at(seen: Observed, status: PaddleJobStatus, obstacle: Obstacle | None) -> datetime | None:
     times = [next_nudge(seen)]
-    if obstacle is not None:
+    if obstacle is not None and obstacle.ends_unseen:
         times.append(seen.now + LOOK_AGAIN_AFTER)
     if status != seen.job.status and (due := write_due(seen)) > seen.now:
         times.append(due)

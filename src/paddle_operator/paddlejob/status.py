@@ -44,6 +44,8 @@ from .obstacles import Obstacle
 # A change of counts alone may wait: a job of a thousand pods shall not write its status a thousand times.
 QUIET_SECONDS = 1.0
 QUIET_SHARE_OF_AGE = 0.25
+# What an event may hold; a condition says the same.
+LONGEST_MESSAGE = 1024
 
 
 def next_status(seen: Observed, obstacle: Obstacle | None, failure: Failure | None) -> PaddleJobStatus:
@@ -105,7 +107,7 @@ def _conditions(
             type=kind,
             status=holds,
             reason=reason,
-            message=message,
+            message=message[:LONGEST_MESSAGE],
             last_transition_time=seen.now,
             observed_generation=seen.job.metadata.generation,
         )

@@ -1,0 +1,84 @@
+# `make` alone lists the targets. The two to know are `make demo` and `make test`; both do all their own set-up.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+# Scripts of the virtual environment come first: the build backend is one of them.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+venv_python := .venv/bin/python
+environment := .venv/installed
+# Folders of Python; one that has no Python in it yet is left out, because mypy calls that an error.
+code := $(foreach folder,src testbed tests benchmarks dev,\
+          $(if $(shell find $(folder) -name '*.py' -print -quit 2>/dev/null),$(folder)))
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target text; do \
+	    printf 'make %-12s %s\n' "$$target" "$$text"; done
+
+.PHONY: demo
+demo: ## a training job from YAML to result on this machine (comes with the next milestone)
+	@echo "make demo will run a PaddleJob from YAML to result on this machine. It comes with the next milestone."
+	@echo "What works today: \`make test\`, then \`.venv/bin/paddle-operator render\` with a file of examples/."
+	@exit 1
+
+.PHONY: test
+test: ## everything that CI checks, from set-up to a real API server, with the time of each stage
+	@MAKE='$(MAKE)' dev/system-python dev/stages.py environment binaries lint unit apiserver
+
+.PHONY: environment
+environment: $(environment) ## .venv with what requirements-dev.lock pins (anew only when that or pyproject.toml changed)
+
+$(environment): requirements-dev.lock pyproject.toml
+	@dev/system-python dev/environment.py
+
+.PHONY: binaries
+binaries: $(environment) ## kube-apiserver, etcd and friends for the tests, built once and kept in a cache
+	@$(venv_python) -m testbed build
+
+.PHONY: lint
+lint: $(environment) ## format, lint, types, layers and the house rules of tests/test_tidy.py
+	ruff format --check --quiet --output-format=concise .
+	ruff check --quiet .
+	MYPYPATH=tests $(venv_python) -m mypy $(code)
+	lint-imports --no-logo
+	$(venv_python) -m pytest -q tests/test_tidy.py
+
+.PHONY: format
+format: $(environment) ## repair what ruff can repair
+	ruff check --fix-only --quiet .
+	ruff format .
+
+.PHONY: unit
+unit: $(environment) ## tests that need nothing but Python
+	$(venv_python) -m pytest -m "not apiserver"
+
+.PHONY: apiserver
+apiserver: binaries ## tests against a real kube-apiserver and etcd
+	$(venv_python) -m pytest -m apiserver
+
+.PHONY: generate
+generate: $(environment) ## write again what is made from the types: deploy/v1/crd.yaml
+	@mkdir -p deploy/v1
+	paddle-operator crd > deploy/v1/crd.yaml.new
+	@mv deploy/v1/crd.yaml.new deploy/v1/crd.yaml
+
+# Only uv itself has to be there, at any version: a lock that cannot be installed must not stop its own repair.
+uv_compile = UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile -q --universal --python-version 3.11 \
+               --generate-hashes $(if $(UPGRADE),--upgrade)
+
+.PHONY: lock
+lock: | .venv/bin/uv ## pin the dependencies of pyproject.toml; `make lock UPGRADE=1` also takes newer versions
+	$(uv_compile) pyproject.toml -o requirements.lock
+	$(uv_compile) pyproject.toml --group dev -o requirements-dev.lock
+	$(uv_compile) --group go -o requirements-go.lock
+
+.venv/bin/uv:
+	@$(MAKE) --no-print-directory environment
+
+.PHONY: clean
+clean: ## remove .venv and all caches in this folder (the Kubernetes binaries are kept elsewhere)
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find $(code) -name __pycache__ -prune -exec rm -rf {} +

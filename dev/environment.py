@@ -1,0 +1,160 @@
+"""Make .venv hold what requirements-dev.lock pins, and this project as an editable install.
+
+Runs under the system's Python before anything is installed, so it uses the standard library only.
+Doing it twice does no harm. The Makefile calls it only when the lock or pyproject.toml changed.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "requirements-dev.lock"
+VENV = ROOT / ".venv"
+VENV_PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "installed"  # the Makefile compares its age with those of the lock and pyproject.toml
+
+SECONDS_BETWEEN_LINES = 5.0  # where a line cannot be rewritten, as in a CI log
+
+
+class SetupError(Exception):
+    """A person has to do something; the message says what."""
+
+
+def main() -> int:
+    try:
+        STAMP.unlink(missing_ok=True)  # a run that stops half-way must not count as done
+        if not venv_works():
+            make_venv()
+        install_lock()
+        install_project()
+        STAMP.touch()
+    except SetupError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def venv_works() -> bool:
+    return succeeds([VENV_PYTHON, "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"])
+
+
+def succeeds(command: list[str | Path]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except OSError:  # there is no such program
+        return False
+
+
+def make_venv() -> None:
+    if not succeeds([sys.executable, "-m", "ensurepip", "--version"]):
+        install_venv_package()
+    version = ".".join(map(str, sys.version_info[:3]))
+    with timed(f"Making .venv with Python {version}"):
+        run([sys.executable, "-m", "venv", "--clear", VENV])
+
+
+def install_venv_package() -> None:
+    """Debian keeps `ensurepip`, without which a virtual environment has no pip, in a package of its own."""
+    package = f"python3.{sys.version_info.minor}-venv"
+    if shutil.which("apt-get") is None:
+        raise SetupError(
+            f"{sys.executable} lacks the module ensurepip: install the venv package of this system"
+        )
+    if os.geteuid() != 0:
+        raise SetupError(
+            f"{sys.executable} lacks the module ensurepip: run `apt-get install {package}` as root"
+        )
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    with timed("Updating the package lists of apt"):
+        run(["apt-get", "update", "-qq"], environment)
+    with timed(f"Installing the Debian package {package}"):
+        run(["apt-get", "install", "-qq", "--no-install-recommends", package], environment)
+
+
+def install_lock() -> None:
+    pins = len(re.findall(r"^[\w.-]+==", LOCK.read_text(encoding="utf-8"), re.MULTILINE))
+    command = [*pip_install(), "--progress-bar=off", "--require-hashes", "-r", LOCK]
+    with timed(f"Installing {pins} packages of {LOCK.name} into .venv"):
+        run_pip_with_counter(command, pins)
+
+
+def install_project() -> None:
+    # No build isolation: the build backend is pinned in the lock too, and its program has to be found.
+    environment = os.environ | {"PATH": f"{VENV_PYTHON.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+    with timed("Installing paddle-operator itself, editable"):
+        run([*pip_install(), "--quiet", "--no-deps", "--no-build-isolation", "-e", ROOT], environment)
+
+
+def pip_install() -> list[str | Path]:
+    return [VENV_PYTHON, "-m", "pip", "install", "--disable-pip-version-check"]
+
+
+def run_pip_with_counter(command: list[str | Path], pins: int) -> None:
+    """Turn pip's hundreds of lines into a counter; show them all only when pip fails."""
+    counter = Counter(pins)
+    transcript = []
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            transcript.append(line)
+            if line.startswith(("Collecting ", "Requirement already satisfied: ", "Ignoring ")):
+                counter.advance()
+            elif line.startswith("Installing collected packages"):
+                counter.show("unpacking", now=True)
+    counter.close()
+    if process.returncode != 0:
+        sys.stdout.writelines(transcript)
+        raise SetupError(f"pip could not install {LOCK.name}; its output is above")
+
+
+class Counter:
+    """Rewrites one line on a terminal; elsewhere writes a line now and then."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+        self.rewrites = sys.stdout.isatty()
+        self.shown_at = time.monotonic()
+
+    def advance(self) -> None:
+        self.done += 1
+        self.show(f"{self.done}/{self.total}")
+
+    def show(self, text: str, *, now: bool = False) -> None:
+        if self.rewrites:
+            print(f"\r  {text:<20}", end="", flush=True)
+        elif now or time.monotonic() - self.shown_at >= SECONDS_BETWEEN_LINES:
+            print(f"  {text}", flush=True)
+            self.shown_at = time.monotonic()
+
+    def close(self) -> None:
+        if self.rewrites:
+            print(f"\r{'':<22}\r", end="", flush=True)
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    print(f"{what} ...", flush=True)
+    started = time.monotonic()
+    yield
+    print(f"  done in {time.monotonic() - started:.1f} s", flush=True)
+
+
+def run(command: list[str | Path], environment: dict[str, str] | None = None) -> None:
+    returncode = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    if returncode != 0:
+        words = " ".join(map(str, command))
+        raise SetupError(f"`{words}` failed with exit code {returncode}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

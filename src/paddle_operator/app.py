@@ -1,0 +1,110 @@
+"""Wires it together: which kinds are followed, how a job is seen whole, who decides, who acts."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import structlog
+
+from .api.core import ConfigMap
+from .api.meta import Key, KubeObject
+from .api.names import LABEL_JOB_UID, LABEL_RES_TYPE
+from .api.paddlejob import PaddleJob
+from .api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource, Resource
+from .cluster import Cluster, NotFound, Scope
+from .kube.client import KubeCluster
+from .kube.config import Credentials
+from .kube.transport import Transport
+from .paddlejob.observed import Observed
+from .paddlejob.reconcile import reconcile
+from .runtime.controller import Controller, Loop, Recollection
+from .runtime.events import EventRecorder
+from .runtime.executor import Executor
+from .runtime.gate import CacheGate
+from .runtime.informer import Informer
+from .runtime.queue import KeyQueue
+from .runtime.store import Store
+
+T = TypeVar("T", bound=KubeObject)
+log = structlog.get_logger()
+
+
+def wall_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+class PaddleJobManager:
+    """The controller of PaddleJobs on one cluster, whichever it is. An empty namespace means all of them."""
+
+    def __init__(
+        self, cluster: Cluster, namespace: str = "", now: Callable[[], datetime] = wall_clock
+    ) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._now = now
+        self._queue = KeyQueue()
+        self._recorder = EventRecorder(cluster, "paddle-operator", now)
+        self._jobs = self._follow(PADDLE_JOBS, Store[PaddleJob](lambda job: job.metadata.key))
+        # The Go operator's pods have this label too: a live job survives the change of operator.
+        self._pods = self._follow(PODS, Store(_owning_job), selector=LABEL_RES_TYPE)
+        self._config_maps = self._follow(CONFIG_MAPS, Store(_owning_job), selector=LABEL_JOB_UID)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        informers: tuple[Informer[KubeObject], ...] = (self._jobs, self._pods, self._config_maps)  # type: ignore[assignment]
+        stores: dict[AnyResource, Store[KubeObject]] = {one.resource: one.store for one in informers}
+        gate = CacheGate(stores)
+        controller = Controller(
+            Loop(self._jobs, informers[1:], self._gather, reconcile),
+            queue=self._queue,
+            gate=gate,
+            executor=Executor(self._cluster, gate, self._recorder),
+            recorder=self._recorder,
+            now=self._now,
+        )
+        await controller.run()
+
+    async def _gather(self, job: PaddleJob, memory: Recollection) -> Observed:
+        key = job.metadata.key
+        pods = self._pods.store.concerning(key)
+        config_map = self._config_maps.store.get(key)
+        if config_map is None and not pods and not job.status.finished:
+            # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
+            config_map = await self._look_up_config_map(key)
+        return Observed(
+            job=job,
+            now=self._now(),
+            pods=pods,
+            config_map=config_map,
+            refusals=memory.refusals,
+            status_written_at=memory.status_written_at,
+        )
+
+    async def _look_up_config_map(self, key: Key) -> ConfigMap | None:
+        try:
+            return await self._cluster.get(CONFIG_MAPS, key)
+        except NotFound:
+            return None
+
+    def _follow(self, resource: Resource[T], store: Store[T], selector: str = "") -> Informer[T]:
+        scope = Scope(self._namespace, selector)
+        return Informer(self._cluster, resource, scope, store, on_change=self._queue.add)
+
+
+def _owning_job(thing: KubeObject) -> Key | None:
+    owner = thing.metadata.controller
+    if owner is None or owner.kind != PADDLE_JOBS.kind or not owner.api_version.startswith(PADDLE_JOBS.group):
+        return None
+    return Key(thing.metadata.namespace, owner.name)
+
+
+async def run_manager(credentials: Credentials, namespace: str) -> None:
+    """Follow the cluster until SIGTERM or SIGINT; what is under way is dropped, as in a crash."""
+    async with Transport(credentials) as transport, asyncio.TaskGroup() as tasks:
+        log.info("following", server=credentials.server, namespace=namespace or "all namespaces")
+        running = tasks.create_task(PaddleJobManager(KubeCluster(transport), namespace).run())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+    log.info("stopped")

@@ -1,0 +1,115 @@
+"""Requests to the API server: bytes out, bytes in. The only place that opens a connection."""
+
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+
+from paddle_operator import __version__
+from paddle_operator.cluster import Unreachable
+
+from .config import Credentials
+from .errors import error_from_response
+
+REQUEST_SECONDS = 30.0
+CONNECT_SECONDS = 5.0
+# The server's own bound for an object in etcd is 1.5 MiB; a line of a watch is one object.
+LONGEST_LINE = 16 * 1024 * 1024
+
+
+class Transport:
+    """One connection pool to one server. Errors are those of cluster.py and nothing else."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._token = credentials.token
+        self._token_changed_at = 0.0
+        self._session = aiohttp.ClientSession(
+            # The executor bounds what is in flight; watches come on top and must never wait for a place.
+            connector=aiohttp.TCPConnector(ssl=credentials.tls or True, limit=0),
+            headers={"Accept": "application/json", "User-Agent": f"paddle-operator/{__version__}"},
+            auto_decompress=True,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        headers = self._authorization()
+        if body is not None:
+            headers["Content-Type"] = content_type
+        try:
+            async with self._session.request(
+                method,
+                self._credentials.server + path,
+                params=query,
+                data=body,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS, connect=CONNECT_SECONDS),
+            ) as response:
+                answer = await response.read()
+                if response.status >= 400:
+                    raise error_from_response(
+                        response.status, answer, response.headers.get("Retry-After", "")
+                    )
+                return answer
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{method} {path}: {_described(error)}") from error
+
+    async def lines(self, path: str, query: dict[str, str]) -> AsyncIterator[bytes]:
+        """A stream line by line, for as long as it lasts; how long to wait for a line is up to the caller."""
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS)
+        try:
+            async with self._session.get(
+                self._credentials.server + path, params=query, headers=self._authorization(), timeout=timeout
+            ) as response:
+                if response.status >= 400:
+                    answer = await response.read()
+                    raise error_from_response(
+                        response.status, answer, response.headers.get("Retry-After", "")
+                    )
+                async for line in _split_lines(response.content):
+                    yield line
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"GET {path}: {_described(error)}") from error
+
+    def _authorization(self) -> dict[str, str]:
+        file = self._credentials.token_file
+        if file is not None:
+            try:
+                changed_at = file.stat().st_mtime
+                if changed_at != self._token_changed_at:
+                    self._token, self._token_changed_at = file.read_text().strip(), changed_at
+            except OSError as error:
+                raise Unreachable(f"the token cannot be read: {error}") from error
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+
+
+async def _split_lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Our own splitting, because aiohttp's gives up on lines beyond 128 KiB. A cut last line is dropped."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > LONGEST_LINE:
+            raise Unreachable(f"the server sent a line of more than {LONGEST_LINE} bytes")
+        for line in lines:
+            if line:
+                yield line
+
+
+def _described(error: Exception) -> str:
+    return str(error) or type(error).__name__

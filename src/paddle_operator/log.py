@@ -1,0 +1,38 @@
+"""Logs to stderr: a line per change, with the job's key; pretty for people or JSON for machines."""
+
+import logging
+import sys
+from enum import StrEnum
+
+import structlog
+
+
+class LogFormat(StrEnum):
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def configure(level: LogLevel, form: LogFormat) -> None:
+    renderer: structlog.types.Processor = structlog.processors.JSONRenderer()
+    exceptions: list[structlog.types.Processor] = [structlog.processors.format_exc_info]
+    if form is LogFormat.CONSOLE:
+        renderer, exceptions = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()), []
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *exceptions,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,1 @@
+"""The loop around decisions: watch, queue, gate, execute. Knows nothing of Paddle."""

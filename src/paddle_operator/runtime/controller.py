@@ -1,0 +1,173 @@
+"""The one shape that every controller has: key, gate, gather, decide, execute; then again when it is time.
+
+This is the only place that logs failures, counts them and decides when a key comes again. An exception in one
+key's turn is that key's affair: it is logged and tried again later, and delays no other key.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+import structlog
+
+from paddle_operator.api.meta import Key, KubeObject
+from paddle_operator.api.names import UNREADABLE
+from paddle_operator.api.resources import Target
+from paddle_operator.cluster import ApiError
+from paddle_operator.plan import Emit, Plan, Refusal
+
+from .events import EventRecorder
+from .executor import Executor, Outcome
+from .gate import CacheGate
+from .informer import Informer
+from .queue import KeyQueue
+
+P = TypeVar("P", bound=KubeObject)
+O = TypeVar("O")  # noqa: E741 (O for Observed)
+log = structlog.get_logger()
+
+WORKERS = 8
+GATE_LOOK_SECONDS = 1.0
+# So long may our own write take to come back; then the watch is taken for broken.
+GATE_PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Recollection:
+    """What one turn leaves for the next about the same object. In memory only: to lose it costs only time."""
+
+    refusals: tuple[Refusal, ...] = ()
+    status_written_at: datetime | None = None
+    gate_shut_since: float | None = None
+
+
+@dataclass(frozen=True)
+class Loop(Generic[P, O]):
+    """What makes a controller: its own kind, how to see one object whole, and how to decide about it."""
+
+    primary: Informer[P]
+    others: Sequence[Informer[KubeObject]]
+    gather: Callable[[P, Recollection], Awaitable[O]]
+    decide: Callable[[O], Plan]
+
+
+class Controller(Generic[P, O]):
+    def __init__(
+        self,
+        loop: Loop[P, O],
+        *,
+        queue: KeyQueue,
+        gate: CacheGate,
+        executor: Executor,
+        recorder: EventRecorder,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._loop = loop
+        self._informers: tuple[Informer[KubeObject], ...] = (loop.primary, *loop.others)  # type: ignore[arg-type]
+        self._queue = queue
+        self._gate = gate
+        self._executor = executor
+        self._now = now
+        self._recorder = recorder
+        self._known: dict[Key, str] = {}
+        self._memory: dict[str, Recollection] = {}
+        self._told: dict[Key, str] = {}
+
+    async def run(self) -> None:
+        """Until cancelled: follow the cluster, and work on keys once every cache is filled."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._informers:
+                tasks.create_task(informer.run())
+            for informer in self._informers:
+                await informer.synced.wait()
+            log.info("ready", objects=len(self._loop.primary.store))
+            for _ in range(WORKERS):
+                tasks.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.take()
+            with structlog.contextvars.bound_contextvars(key=str(key)):
+                try:
+                    await self.turn(key)
+                except ApiError as error:
+                    log.warning("cannot look", error=str(error), again_seconds=self._queue.retry(key))
+                except Exception:
+                    log.exception("turn failed", again_seconds=self._queue.retry(key))
+                finally:
+                    self._queue.done(key)
+
+    async def turn(self, key: Key) -> None:
+        thing = self._loop.primary.store.get(key)
+        uid = thing.metadata.uid if thing is not None else ""
+        self._forget_others(key, uid)
+        if thing is None:
+            await self._tell_if_unreadable(key)
+            self._queue.forget(key)
+            return
+        memory = self._memory.get(uid, Recollection())
+        if self._is_gate_shut(key, uid, memory):
+            return
+        plan = self._loop.decide(await self._loop.gather(thing, memory))
+        outcome = await self._executor.execute(plan, uid)
+        self._memory[uid] = Recollection(
+            refusals=outcome.refusals,
+            status_written_at=self._now() if outcome.wrote_status else memory.status_written_at,
+        )
+        self._schedule(key, plan, outcome)
+
+    async def _tell_if_unreadable(self, key: Key) -> None:
+        """Its owner looks at the object, not at our log."""
+        found = self._loop.primary.store.unreadable(key)
+        if found is None or self._told.get(key) == found.metadata.resource_version:
+            return
+        self._told[key] = found.metadata.resource_version
+        about = Target.of(self._loop.primary.resource, found)
+        message = f"the operator cannot read this object and does nothing about it: {found.error}"
+        await self._recorder.post(Emit(about, warning=True, reason=UNREADABLE, message=message))
+
+    def _schedule(self, key: Key, plan: Plan, outcome: Outcome) -> None:
+        if outcome.complete:
+            self._queue.succeeded(key)
+            if plan.wake_at is not None:
+                self._queue.add(key, max(0.0, (plan.wake_at - self._now()).total_seconds()))
+        elif not outcome.outdated:
+            delay = self._queue.retry(key)
+            if outcome.error is not None:
+                log.warning("plan failed", error=str(outcome.error), again_seconds=delay)
+        else:
+            # The newer version is on its way and brings a turn with it; this is only in case it is not.
+            self._queue.add(key, GATE_LOOK_SECONDS)
+
+    def _is_gate_shut(self, key: Key, uid: str, memory: Recollection) -> bool:
+        behind = self._gate.behind(uid)
+        if not behind:
+            return False
+        clock = asyncio.get_running_loop().time()
+        since = memory.gate_shut_since if memory.gate_shut_since is not None else clock
+        if clock - since > GATE_PATIENCE_SECONDS:
+            since = clock
+            for informer in self._informers:
+                if informer.resource in behind:
+                    log.warning(
+                        "watch does not show our own write, listing again", kind=informer.resource.kind
+                    )
+                    informer.list_again()
+        self._memory[uid] = Recollection(memory.refusals, memory.status_written_at, since)
+        self._queue.add(key, GATE_LOOK_SECONDS)
+        return True
+
+    def _forget_others(self, key: Key, uid: str) -> None:
+        """The object is gone, or another has come under its name: nothing is carried over."""
+        old = self._known.get(key, "")
+        if old and old != uid:
+            self._memory.pop(old, None)
+            self._gate.forget(old)
+            self._recorder.forget(old)
+        if uid:
+            self._known[key] = uid
+            self._told.pop(key, None)
+        else:
+            self._known.pop(key, None)

@@ -1,0 +1,200 @@
+"""Carries out a plan: the one place from which a change is sent to the cluster.
+
+Guarantees: steps run in order, the actions of a step at once (24 in flight over all jobs); a step that
+fails stops the rest; every delete and patch names the UID it is for; what we wrote is told to the cache gate.
+What a failure means is not decided here: the outcome is handed back as a value.
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+
+import structlog
+
+from paddle_operator.api.meta import Key
+from paddle_operator.api.resources import Target
+from paddle_operator.cluster import (
+    AlreadyExists,
+    ApiError,
+    Cluster,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Throttled,
+)
+from paddle_operator.plan import Action, Create, Delete, Emit, Patch, Plan, Refusal, SetStatus, Step
+
+from .events import EventRecorder
+from .gate import CacheGate
+
+log = structlog.get_logger()
+
+IN_FLIGHT = 24
+TRIES_WHEN_THROTTLED = 5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How far a plan came. At most one of the last three is set; all empty: to the end."""
+
+    wrote_status: bool = False
+    refusals: tuple[Refusal, ...] = ()
+    outdated: bool = False
+    """Somebody else changed the object meanwhile: look again, nothing is wrong."""
+    error: ApiError | None = None
+
+    @property
+    def complete(self) -> bool:
+        return not self.refusals and not self.outdated and self.error is None
+
+
+class Executor:
+    def __init__(self, cluster: Cluster, gate: CacheGate, recorder: EventRecorder) -> None:
+        self._cluster = cluster
+        self._gate = gate
+        self._recorder = recorder
+        self._places = asyncio.Semaphore(IN_FLIGHT)
+        self._resume_at = 0.0
+
+    async def execute(self, plan: Plan, owner_uid: str) -> Outcome:
+        wrote_status = False
+        for step in plan.steps:
+            run = _StepRun()
+            await asyncio.gather(*(self._attempt(action, owner_uid, run) for action in step))
+            _report(step, run)
+            wrote_status = wrote_status or (run.sent > 0 and any(isinstance(one, SetStatus) for one in step))
+            if run.failed:
+                outdated = any(isinstance(error, Conflict) for error in run.errors)
+                error = None if outdated else next(iter(run.errors), None)
+                return Outcome(wrote_status, tuple(run.refusals), outdated, error)
+        return Outcome(wrote_status)
+
+    async def _attempt(self, action: Action, owner_uid: str, run: "_StepRun") -> None:
+        """One action, with patience for a server that asks for it. Not begun once another has failed."""
+        for last in (False,) * (TRIES_WHEN_THROTTLED - 1) + (True,):
+            await self._wait_if_throttled()
+            async with self._places:
+                if run.failed:
+                    return
+                try:
+                    refusal = await self._send(action, owner_uid)
+                except Throttled as error:
+                    self._resume_at = asyncio.get_running_loop().time() + error.retry_after_seconds
+                    if last:
+                        run.errors.append(error)
+                    continue
+                except ApiError as error:
+                    run.errors.append(error)
+                    return
+            run.sent += 1
+            if refusal is not None:
+                run.refusals.append(refusal)
+            return
+
+    async def _wait_if_throttled(self) -> None:
+        pause = self._resume_at - asyncio.get_running_loop().time()
+        if pause > 0:
+            await asyncio.sleep(pause)
+
+    async def _send(self, action: Action, owner_uid: str) -> Refusal | None:
+        match action:
+            case Create():
+                return await self._create(action, owner_uid)
+            case Patch():
+                await self._patch(action, owner_uid)
+            case Delete():
+                await self._delete(action, owner_uid)
+            case SetStatus():
+                await self._set_status(action, owner_uid)
+            case Emit():
+                await self._recorder.post(action)
+        return None
+
+    async def _create(self, action: Create, owner_uid: str) -> Refusal | None:
+        name = action.manifest["metadata"]["name"]
+        try:
+            made = await self._cluster.create(action.resource, action.manifest)
+        except AlreadyExists:
+            return await self._find_existing(action, owner_uid)
+        except (Forbidden, Invalid) as error:
+            return Refusal(action.resource, name, taken=False, message=str(error))
+        self._gate.wrote(owner_uid, action.resource, made)
+        return None
+
+    async def _find_existing(self, action: Create, owner_uid: str) -> Refusal | None:
+        """The name is taken. By ourselves, if an answer was lost: then only our labels may be missing."""
+        metadata = action.manifest["metadata"]
+        found = await self._cluster.get(action.resource, Key(metadata["namespace"], metadata["name"]))
+        if not found.metadata.controlled_by(owner_uid):
+            return Refusal(action.resource, metadata["name"], taken=True, message="the name is taken")
+        if not metadata["labels"].items() <= found.metadata.labels.items():
+            labels = {"metadata": {"labels": metadata["labels"]}}
+            await self._patch(Patch(Target.of(action.resource, found), labels), owner_uid)
+        else:
+            self._gate.wrote(owner_uid, action.resource, found)
+        return None
+
+    async def _patch(self, action: Patch, owner_uid: str) -> None:
+        body = {**action.body, "metadata": {**action.body.get("metadata", {}), "uid": action.target.uid}}
+        try:
+            result = await self._cluster.patch(action.target, body)
+        except NotFound:
+            return
+        self._gate.wrote(owner_uid, action.target.resource, result)
+
+    async def _delete(self, action: Delete, owner_uid: str) -> None:
+        try:
+            await self._cluster.delete(action.target)
+        except (NotFound, Conflict):
+            # Gone already, and perhaps another of that name has come: that one was not meant.
+            return
+        self._gate.deleted(owner_uid, action.target)
+
+    async def _set_status(self, action: SetStatus, owner_uid: str) -> None:
+        target = action.target
+        identity = {"uid": target.uid, "resourceVersion": target.resource_version}
+        body = {"metadata": identity, "status": action.changes}
+        try:
+            result = await self._cluster.patch(target, body, subresource="status")
+        except NotFound:
+            return
+        self._gate.wrote(owner_uid, target.resource, result)
+
+
+class _StepRun:
+    """What the actions of one step have met so far."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.errors: list[ApiError] = []
+        self.refusals: list[Refusal] = []
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.errors or self.refusals)
+
+
+def _report(step: Step, run: _StepRun) -> None:
+    """One line a step: what was done, to how many."""
+    kinds = Counter(_described(action) for action in step if not isinstance(action, Emit))
+    for what, count in kinds.items():
+        if run.failed:
+            problem = run.errors[0] if run.errors else run.refusals[0].message
+            log.info("step failed", step=what, wanted=count, sent=run.sent, problem=str(problem))
+        else:
+            log.info(what, count=count)
+
+
+def _described(action: Action) -> str:
+    match action:
+        case Create(resource=resource):
+            return f"created {resource.plural}"
+        case Patch(target=target):
+            return f"patched {target.resource.plural}"
+        case Delete(target=target):
+            return f"deleted {target.resource.plural}"
+        case SetStatus(changes=changes):
+            return f"status {changes.get('phase', 'updated')}"
+        case Emit(reason=reason):
+            return f"event {reason}"

@@ -1,0 +1,59 @@
+"""The cache gate: no decision on a cache that has not yet shown our own last write.
+
+A decision on an older picture would create what exists and count what is counted. Each write is remembered
+per owner UID (a namesake made later starts afresh) until the cache of its kind has come as far. There is no
+time-out after which we would decide blindly; a gate that stays shut makes the controller list again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from paddle_operator.api.meta import KubeObject
+from paddle_operator.api.resources import AnyResource, Target
+
+from .store import Store
+
+
+@dataclass
+class _Unseen:
+    """What one owner's caches have still to show."""
+
+    versions: dict[AnyResource, int] = field(default_factory=dict)
+    deleted: list[Target] = field(default_factory=list)
+
+
+class CacheGate:
+    def __init__(self, stores: Mapping[AnyResource, Store[KubeObject]]) -> None:
+        self._stores = stores
+        self._unseen: dict[str, _Unseen] = {}
+
+    def wrote(self, owner_uid: str, resource: AnyResource, result: KubeObject) -> None:
+        versions = self._unseen.setdefault(owner_uid, _Unseen()).versions
+        versions[resource] = max(versions.get(resource, 0), int(result.metadata.resource_version))
+
+    def deleted(self, owner_uid: str, target: Target) -> None:
+        self._unseen.setdefault(owner_uid, _Unseen()).deleted.append(target)
+
+    def behind(self, owner_uid: str) -> set[AnyResource]:
+        """The kinds whose cache has not shown what we did for this owner; empty: the gate is open."""
+        unseen = self._unseen.get(owner_uid)
+        if unseen is None:
+            return set()
+        unseen.versions = {
+            resource: version
+            for resource, version in unseen.versions.items()
+            if self._stores[resource].progress < version
+        }
+        unseen.deleted = [target for target in unseen.deleted if self._still_shown(target)]
+        behind = {*unseen.versions, *(target.resource for target in unseen.deleted)}
+        if not behind:
+            del self._unseen[owner_uid]
+        return behind
+
+    def forget(self, owner_uid: str) -> None:
+        self._unseen.pop(owner_uid, None)
+
+    def _still_shown(self, target: Target) -> bool:
+        """Shown as alive. Being deleted is shown too: a graceful end may take its time."""
+        shown = self._stores[target.resource].get(target.key)
+        return shown is not None and shown.metadata.uid == target.uid and not shown.metadata.terminating

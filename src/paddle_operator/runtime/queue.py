@@ -1,0 +1,102 @@
+"""Which key to look at next: each at most once at a time, not too often, later when it keeps failing.
+
+A key that changes while it is worked on comes again afterwards. Between two turns of one key there is a short
+pause, so that the many events of a large job are answered together. Keys carry no reason: a turn looks at the
+world, not at what has changed in it.
+"""
+
+import asyncio
+import heapq
+import itertools
+from math import inf
+
+from paddle_operator.api.meta import Key
+
+PAUSE_SECONDS = 0.05
+FIRST_RETRY_SECONDS = 0.2
+LONGEST_RETRY_SECONDS = 60.0
+
+
+class KeyQueue:
+    def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:
+        self._pause = pause_seconds
+        self._heap: list[tuple[float, int, Key]] = []
+        self._order = itertools.count()
+        self._due: dict[Key, float] = {}
+        self._taken: set[Key] = set()
+        self._not_before: dict[Key, float] = {}
+        self._failures: dict[Key, int] = {}
+        self._gone: set[Key] = set()
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def add(self, key: Key, delay_seconds: float = 0.0) -> None:
+        """Ask for a turn; of several wishes for one key the earliest counts."""
+        due = max(_now() + delay_seconds, self._not_before.get(key, 0.0))
+        if due < self._due.get(key, inf):
+            self._due[key] = due
+            if key not in self._taken:
+                self._push(key, due)
+
+    def retry(self, key: Key) -> float:
+        """Ask for a turn after a failure; returns the delay, which doubles up to a minute."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        delay = min(FIRST_RETRY_SECONDS * 2.0 ** min(failures, 16), LONGEST_RETRY_SECONDS)
+        self._not_before[key] = _now() + delay
+        self.add(key)
+        return delay
+
+    def succeeded(self, key: Key) -> None:
+        self._failures.pop(key, None)
+
+    def forget(self, key: Key) -> None:
+        """The object is gone: nothing about it is remembered. Wishes that came since are kept."""
+        self._failures.pop(key, None)
+        self._gone.add(key)
+
+    async def take(self) -> Key:
+        """The next key whose turn has come. Call done() when its turn is over."""
+        while True:
+            while self._heap and self._is_stale(self._heap[0]):
+                heapq.heappop(self._heap)
+            wait = self._heap[0][0] - _now() if self._heap else None
+            if wait is not None and wait <= 0:
+                _, _, key = heapq.heappop(self._heap)
+                del self._due[key]
+                self._taken.add(key)
+                return key
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(wait):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+    def done(self, key: Key) -> None:
+        self._taken.discard(key)
+        if key in self._gone:
+            self._gone.remove(key)
+            self._not_before.pop(key, None)
+            if key in self._due:
+                self._push(key, self._due[key])
+            return
+        not_before = max(self._not_before.get(key, 0.0), _now() + self._pause)
+        self._not_before[key] = not_before
+        if key in self._due:
+            self._due[key] = max(self._due[key], not_before)
+            self._push(key, self._due[key])
+
+    def _push(self, key: Key, due: float) -> None:
+        heapq.heappush(self._heap, (due, next(self._order), key))
+        self._changed.set()
+
+    def _is_stale(self, entry: tuple[float, int, Key]) -> bool:
+        due, _, key = entry
+        return key in self._taken or self._due.get(key) != due
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,235 @@
+"""The programs of a control plane, built from source once and then kept in the user's cache.
+
+Layout: <cache>/kubernetes/v1.34.4-<key>/kube-apiserver. A name without suffix is always a whole binary:
+builds write to NAME.partial-PID and rename. The version stands in tools/*/go.mod and nowhere else.
+"""
+
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import BuildError, tail
+from testbed.progress import Progress
+from testbed.toolchain import Toolchain, select_toolchain
+
+TOOLS = Path(__file__).parent / "tools"
+VERSION_PACKAGE = "k8s.io/component-base/version"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A Go module of ours that does nothing but pin the versions of what it builds."""
+
+    name: str
+    upstream: str
+    folder: Path
+
+    @property
+    def version(self) -> str:
+        return self._find(
+            rf"^\s*(?:require\s+)?{re.escape(self.upstream)}\s+(v\S+)", f"requires {self.upstream}"
+        )
+
+    @property
+    def minimum_go(self) -> str:
+        return self._find(r"^go\s+(\S+)", "names a Go version")
+
+    @property
+    def build_flags(self) -> tuple[str, ...]:
+        link = ["-s", "-w"]
+        if self.upstream == "k8s.io/kubernetes":
+            major, minor, _ = self.version.removeprefix("v").split(".", 2)
+            stamps = {"gitVersion": self.version, "gitMajor": major, "gitMinor": minor}
+            link += [f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items()]
+        return ("-trimpath", "-ldflags", " ".join(link))
+
+    def cache_key(self, go_version: str) -> str:
+        """Changes whenever the resulting binary might."""
+        ingredients = [
+            (self.folder / "go.mod").read_bytes(),
+            (self.folder / "go.sum").read_bytes(),
+            "\0".join(self.build_flags).encode(),
+            go_version.encode(),
+            platform.machine().encode(),
+        ]
+        # Digests of the parts: no two different lists of parts run together into the same text.
+        digests = b"".join(hashlib.sha256(ingredient).digest() for ingredient in ingredients)
+        return hashlib.sha256(digests).hexdigest()[:16]
+
+    def _find(self, pattern: str, what: str) -> str:
+        match = re.search(pattern, (self.folder / "go.mod").read_text(), re.MULTILINE)
+        if match is None:
+            raise BuildError(
+                f"no line of {self.folder / 'go.mod'} {what}",
+                remedy="restore the file: git checkout -- testbed/tools",
+            )
+        return match[1]
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    module: Module
+    package: str
+    first_build: str
+    """How long a build without any cache takes, for a person who wonders whether to wait."""
+
+
+KUBERNETES = Module("kubernetes", "k8s.io/kubernetes", TOOLS / "kubernetes")
+ETCD = Module("etcd", "go.etcd.io/etcd/server/v3", TOOLS / "etcd")
+
+PROGRAMS = {
+    program.name: program
+    for program in (
+        Program("etcd", ETCD, "go.etcd.io/etcd/server/v3", "1 minute"),
+        Program("kube-apiserver", KUBERNETES, "k8s.io/kubernetes/cmd/kube-apiserver", "4 minutes"),
+        Program(
+            "kube-controller-manager",
+            KUBERNETES,
+            "k8s.io/kubernetes/cmd/kube-controller-manager",
+            "1 minute",
+        ),
+        Program("kube-scheduler", KUBERNETES, "k8s.io/kubernetes/cmd/kube-scheduler", "10 seconds"),
+        Program("kubectl", KUBERNETES, "k8s.io/kubernetes/cmd/kubectl", "30 seconds"),
+    )
+}
+
+
+def cache_folder() -> Path:
+    # The XDG specification wants relative paths ignored.
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    base = configured if configured.is_absolute() else Path.home() / ".cache"
+    return base / "paddle-operator"
+
+
+def ensure(names: Iterable[str] = tuple(PROGRAMS)) -> dict[str, Path]:
+    """Paths of these programs; each exists and is whole. Builds what is neither given nor in the cache."""
+    return {name: ensure_program(PROGRAMS[name]) for name in names}
+
+
+def ensure_program(program: Program) -> Path:
+    given = _from_assets(program)
+    if given is not None:
+        print(f"{program.name}: {given} (KUBEBUILDER_ASSETS)")
+        return given
+    toolchain = select_toolchain(program.module.minimum_go, cache_folder())
+    binary = binary_path(program, toolchain)
+    title = f"{program.name} {program.module.version}"
+    if not binary.exists():
+        with _lock(binary, title) as lock:
+            # Whoever held the lock before may have built it.
+            if not binary.exists():
+                toolchain.install()
+                _build(program, toolchain, binary, lock)
+                return binary
+    print(f"{title}: cached")
+    return binary
+
+
+def binary_path(program: Program, toolchain: Toolchain) -> Path:
+    module = program.module
+    key = module.cache_key(toolchain.version)
+    return cache_folder() / module.name / f"{module.version}-{key}" / program.name
+
+
+def _from_assets(program: Program) -> Path | None:
+    """The folder that setup-envtest and Kubebuilder users already have; what it lacks is built."""
+    folder = os.environ.get("KUBEBUILDER_ASSETS")
+    if not folder:
+        return None
+    candidate = Path(folder).absolute() / program.name
+    return candidate if candidate.is_file() and os.access(candidate, os.X_OK) else None
+
+
+@contextmanager
+def _lock(binary: Path, title: str) -> Iterator[int]:
+    """At most one process builds this binary; the others wait and then find it in the cache."""
+    try:
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(binary.with_name(f"{binary.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise BuildError(
+            f"cannot write to the cache folder {binary.parent}: {error}",
+            remedy="make it writable, or point XDG_CACHE_HOME to a folder that is",
+        ) from error
+    try:
+        _wait_for_lock(descriptor, title)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for_lock(descriptor: int, title: str) -> None:
+    progress = None
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress = progress or Progress(title, "another process is building it, waiting")
+            progress.tick()
+            time.sleep(0.2)
+        else:
+            if progress is not None:
+                progress.done("waited")
+            return
+
+
+def _build(program: Program, toolchain: Toolchain, binary: Path, lock: int) -> None:
+    for leftover in binary.parent.glob(f"{binary.name}.partial-*"):
+        leftover.unlink()
+    partial = binary.with_name(f"{binary.name}.partial-{os.getpid()}")
+    log = binary.with_name(f"{binary.name}.log")
+    command = [
+        str(toolchain.executable),
+        "build",
+        *program.module.build_flags,
+        "-o",
+        str(partial),
+        program.package,
+    ]
+    title = f"{program.name} {program.module.version}"
+    progress = Progress(title, f"building (first time: about {program.first_build} on 2 cores)")
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            command,
+            cwd=program.module.folder,
+            env=toolchain.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            # If we are killed Go goes on for a while; it keeps the lock, so the next builder waits for it.
+            pass_fds=(lock,),
+        ) as process,
+    ):
+        code = _wait(process, progress)
+    if code != 0:
+        progress.stop()
+        raise BuildError(
+            f"{title}: `go build {program.package}` in {program.module.folder} failed with code {code}, "
+            f"{toolchain.version}; the end of {log}:\n{tail(log)}",
+            remedy="see the message above: no network or module proxy (GOPROXY), a full disk, little memory?",
+        )
+    partial.rename(binary)
+    log.unlink()
+    progress.done("built")
+
+
+def _wait(process: "subprocess.Popen[bytes]", progress: Progress) -> int:
+    try:
+        while True:
+            try:
+                return process.wait(timeout=0.5)
+            except subprocess.TimeoutExpired:
+                progress.tick()
+    except BaseException:
+        process.kill()
+        raise

@@ -1,0 +1,244 @@
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn, Self
+
+from testbed import binaries, processes
+from testbed.components import (
+    API_SERVER,
+    CONTROLLER_MANAGER,
+    ETCD,
+    HEALTH_PATHS,
+    HOST,
+    SCHEDULER,
+    Layout,
+    flags_of,
+)
+from testbed.errors import ControlPlaneError, tail
+from testbed.instance import (
+    ADMIN,
+    USERS,
+    Record,
+    instance_folder,
+    load_record,
+    locked_folder,
+    prepare,
+    reserved_ports,
+)
+from testbed.probe import Prober
+from testbed.progress import Progress
+
+START_TIMEOUT_SECONDS = 120.0
+POLL_SECONDS = 0.05
+DEFAULT_SERVICE_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
+
+
+@dataclass(frozen=True)
+class ComponentStatus:
+    component: str
+    pid: int | None
+    address: str
+    healthy: bool
+
+    @property
+    def state(self) -> str:
+        if self.pid is None:
+            return "not running"
+        return "healthy" if self.healthy else "running, not healthy"
+
+
+class ControlPlane:
+    """etcd, kube-apiserver and kube-controller-manager (and kube-scheduler if asked for) on loopback.
+
+    Any number can run side by side, each under a name. All state is on disk and in the processes: a second
+    object with the same name, also in another process, speaks of the same control plane. As a context manager
+    it is up inside and gone afterwards. Attributes about addresses and credentials need it to be up.
+    """
+
+    def __init__(self, name: str = "default", *, scheduler: bool = False) -> None:
+        self.name = name
+        self.folder = instance_folder(name)
+        self._layout = Layout(self.folder)
+        self._components = (ETCD, API_SERVER, CONTROLLER_MANAGER, *([SCHEDULER] if scheduler else []))
+
+    def __enter__(self) -> Self:
+        self.up()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.down()
+
+    def up(self) -> bool:
+        """Ready on return: pods can be created in the default namespace. False if it already was up.
+
+        A leftover that is not healthy is removed first. On failure no process is left, but the logs are.
+        """
+        if self._is_already_up():
+            return False
+        programs = binaries.ensure([*self._components, "kubectl"])
+        with locked_folder(self.folder):
+            if self._is_already_up():
+                return False
+            self._clean()
+            try:
+                self._start(programs)
+            except BaseException:
+                processes.kill_all(self.folder)
+                raise
+        return True
+
+    def down(self) -> list[str]:
+        """No process and no file of this instance is left; returns what was found, if anything."""
+        existed = self.folder.exists()
+        # Also without a folder there may be processes: somebody may have deleted it by hand.
+        with locked_folder(self.folder):
+            found = self._clean()
+            self.folder.rmdir()
+        with suppress(OSError):
+            # Not empty as long as there are other instances.
+            self.folder.parent.rmdir()
+        return [*found, str(self.folder)] if existed else found
+
+    def status(self) -> list[ComponentStatus]:
+        """One entry per component that should run; empty when the instance does not exist."""
+        record = load_record(self._layout)
+        if record is None:
+            return []
+        pids = {process.component: process.pid for process in processes.find(self.folder)}
+        prober = Prober(self._layout, record.tokens[ADMIN])
+        return [
+            ComponentStatus(
+                component,
+                pids.get(component),
+                f"https://{HOST}:{record.ports[component]}",
+                component in pids and prober.is_ok(record.ports[component], HEALTH_PATHS[component]),
+            )
+            for component in record.components
+        ]
+
+    @property
+    def url(self) -> str:
+        return self._record().url
+
+    @property
+    def token(self) -> str:
+        """The administrator's, as in `kubeconfig`."""
+        return self.token_for(ADMIN)
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.kubeconfig_for(ADMIN)
+
+    @property
+    def kubectl(self) -> Path:
+        return Path(self._record().kubectl)
+
+    @property
+    def ca_file(self) -> Path:
+        return self._layout.ca
+
+    @property
+    def audit_log(self) -> Path:
+        """JSON lines, one per finished request (long ones also when they start), level Metadata."""
+        return self._layout.audit_log
+
+    def token_for(self, user: str) -> str:
+        _require_known(user)
+        return self._record().tokens[user]
+
+    def kubeconfig_for(self, user: str) -> Path:
+        """`paddle-operator` has no rights until a test grants some; `admin` and `fake-node` have all."""
+        _require_known(user)
+        self._record()
+        return self._layout.kubeconfig(user)
+
+    def _record(self) -> Record:
+        record = load_record(self._layout)
+        if record is None:
+            raise ControlPlaneError(f"the testbed {self.name!r} is not up", remedy=self._command("up"))
+        return record
+
+    def _command(self, verb: str) -> str:
+        return f"python -m testbed {verb} --name {self.name}"
+
+    def _is_already_up(self) -> bool:
+        statuses = self.status()
+        if not statuses or not all(status.healthy for status in statuses):
+            return False
+        record = self._record()
+        prober = Prober(self._layout, record.tokens[ADMIN])
+        if not prober.is_ok(record.ports[API_SERVER], DEFAULT_SERVICE_ACCOUNT):
+            return False
+        missing = {*self._components} - {status.component for status in statuses}
+        if missing:
+            raise ControlPlaneError(
+                f"the testbed {self.name!r} is up, but without {', '.join(sorted(missing))}",
+                remedy=f"{self._command('down')}, then `up` again; or take another --name",
+            )
+        return True
+
+    def _clean(self) -> list[str]:
+        """Ends all processes and empties the folder, but leaves it: it carries the lock."""
+        killed: list[str] = []
+        # Once more if need be: `up` may have been killed at the very moment when it started a process.
+        while processes.find(self.folder) or any(self.folder.iterdir()):
+            killed += [process.component for process in processes.kill_all(self.folder)]
+            for path in self.folder.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+        return killed
+
+    def _start(self, programs: dict[str, Path]) -> None:
+        with reserved_ports([*self._components, "etcd-peer"]) as ports:
+            record = prepare(self._layout, self._components, ports, programs["kubectl"])
+            for component in self._components:
+                self._start_component(component, programs[component], record)
+
+    def _start_component(self, component: str, program: Path, record: Record) -> None:
+        progress = Progress(component, "starting")
+        command = [str(program), *flags_of(component, self._layout, record.ports)]
+        try:
+            child = processes.start(component, command, self.folder, self._layout.log(component))
+        except OSError as error:
+            progress.stop()
+            raise ControlPlaneError(
+                f"cannot run {program}: {error}", remedy="remove that file and run `python -m testbed build`"
+            ) from error
+        prober = Prober(self._layout, record.tokens[ADMIN])
+        wanted = [(record.ports[component], HEALTH_PATHS[component])]
+        if component == CONTROLLER_MANAGER:
+            # It makes the account, without which pods are refused.
+            wanted.append((record.ports[API_SERVER], DEFAULT_SERVICE_ACCOUNT))
+        while not all(prober.is_ok(port, path) for port, path in wanted):
+            if not processes.is_running(child):
+                self._give_up(component, progress, "ended")
+            if progress.elapsed_seconds > START_TIMEOUT_SECONDS:
+                self._give_up(component, progress, f"was not ready after {START_TIMEOUT_SECONDS:.0f} s")
+            progress.tick()
+            time.sleep(POLL_SECONDS)
+        progress.done("ready")
+
+    def _give_up(self, component: str, progress: Progress, problem: str) -> NoReturn:
+        progress.stop()
+        log = self._layout.log(component)
+        raise ControlPlaneError(
+            f"{component} of the testbed {self.name!r} {problem}; the end of {log}:\n{tail(log)}",
+            remedy=f"see the log; `{self._command('down')}` removes everything of this testbed",
+        )
+
+
+def _require_known(user: str) -> None:
+    if user not in USERS:
+        raise ControlPlaneError(
+            f"the testbed has no user {user!r}", remedy=f"use one of {', '.join(USERS)}, or add it to USERS"
+        )
