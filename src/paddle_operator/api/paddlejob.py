@@ -131,9 +131,9 @@ class PaddleJobSpec(Record, frozen=True):
 
 
 class PodReference(Record, frozen=True):
-    kind: str = "Pod"
-    name: str = ""
-    uid: str = ""
+    kind: str
+    name: str
+    uid: str
 
 
 class RoleStatus(Record, frozen=True):

@@ -104,7 +104,7 @@ def decode_or_report(resource: Resource[T], body: bytes) -> T | Unreadable:
         return Unreadable(metadata=_metadata_of(body), error=str(error))
 
 
-class _Identity(msgspec.Struct, rename="camel"):
+class _Identity(msgspec.Struct, frozen=True, rename="camel"):
     """The fields of metadata that the server sets itself, so that they are always as they should be."""
 
     name: str = ""

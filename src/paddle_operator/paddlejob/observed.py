@@ -31,6 +31,11 @@ class Observed:
     """What the server turned down in the pass before."""
     status_written_at: datetime | None = None
 
+    @property
+    def stamp(self) -> datetime:
+        """The time for a status: Kubernetes writes whole seconds."""
+        return self.now.replace(microsecond=0)
+
     @cached_property
     def slots(self) -> dict[str, Slot]:
         """Pod name to slot, servers first: the order in which pods are created."""

@@ -34,7 +34,7 @@ from paddle_operator.api.paddlejob import (
     Role,
     RoleStatus,
 )
-from paddle_operator.api.resources import PADDLE_JOBS, Target
+from paddle_operator.api.resources import PADDLE_JOBS, PODS, Target
 from paddle_operator.plan import Emit, SetStatus, Step, merge_patch
 
 from .failures import Verdict, in_words, judge
@@ -65,9 +65,9 @@ def next_status(seen: Observed, obstacle: Obstacle | None, failure: Failure | No
     )
     if phase is not Phase.PENDING and phase is not Phase.STARTING and status.start_time is None:
         # A job that ends before all its pods were seen to run has run all the same.
-        status = msgspec.structs.replace(status, start_time=seen.now)
+        status = msgspec.structs.replace(status, start_time=seen.stamp)
     if status.finished:
-        status = msgspec.structs.replace(status, completion_time=seen.now)
+        status = msgspec.structs.replace(status, completion_time=seen.stamp)
     return status
 
 
@@ -93,7 +93,7 @@ def _role_status(seen: Observed, role: Role, verdicts: dict[str, Verdict]) -> Ro
 
 
 def _reference(pod: Pod) -> PodReference:
-    return PodReference(name=pod.metadata.name, uid=pod.metadata.uid)
+    return PodReference(kind=PODS.kind, name=pod.metadata.name, uid=pod.metadata.uid)
 
 
 def _conditions(
@@ -108,7 +108,7 @@ def _conditions(
             status=holds,
             reason=reason,
             message=message[:LONGEST_MESSAGE],
-            last_transition_time=seen.now,
+            last_transition_time=seen.stamp,
             observed_generation=seen.job.metadata.generation,
         )
         conditions = set_condition(conditions, wanted)

@@ -1,0 +1,108 @@
+"""Builders for tests: say what matters, the rest is a good job on a good cluster."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from paddle_operator.api.core import ConfigMap, Pod
+from paddle_operator.api.meta import Manifest
+from paddle_operator.api.paddlejob import PaddleJob
+from paddle_operator.paddlejob.config_map import build_config_map
+from paddle_operator.paddlejob.observed import Observed
+from paddle_operator.paddlejob.pods import build_pod
+
+NOW = datetime(2026, 11, 18, 12, 0, 0, tzinfo=UTC)
+UID = "0a0a0a0a-0000-4000-8000-000000000001"
+
+
+def seconds(count: float) -> timedelta:
+    return timedelta(seconds=count)
+
+
+def container(**fields: Any) -> Manifest:
+    return {"name": "paddle", "image": "registry.baidubce.com/paddle-operator/demo-resnet:v1", **fields}
+
+
+def template(*containers: Manifest, metadata: Manifest | None = None, **spec: Any) -> Manifest:
+    made: Manifest = {"spec": {"containers": list(containers) or [container()], **spec}}
+    return made if metadata is None else {"metadata": metadata, **made}
+
+
+def manifest(name: str = "resnet", workers: int = 2, *, pod: Manifest | None = None, **spec: Any) -> Manifest:
+    """A PaddleJob as a user writes it."""
+    return {
+        "apiVersion": "batch.paddlepaddle.org/v1",
+        "kind": "PaddleJob",
+        "metadata": {"name": name},
+        "spec": {"worker": {"replicas": workers, "template": pod or template()}, **spec},
+    }
+
+
+def paddlejob(
+    name: str = "resnet",
+    workers: int = 2,
+    *,
+    uid: str = UID,
+    metadata: Manifest | None = None,
+    status: Manifest | None = None,
+    pod: Manifest | None = None,
+    **spec: Any,
+) -> PaddleJob:
+    """A PaddleJob as the server stores it."""
+    document = manifest(name, workers, pod=pod, **spec)
+    document["metadata"] = {
+        "name": name,
+        "namespace": "team",
+        "uid": uid,
+        "resourceVersion": "100",
+        "generation": 1,
+        "creationTimestamp": (NOW - seconds(10)).isoformat(),
+        **(metadata or {}),
+    }
+    document["status"] = status or {}
+    return msgspec.json.decode(msgspec.json.encode(document), type=PaddleJob)
+
+
+def pod(
+    job: PaddleJob,
+    rank: int = 0,
+    phase: str = "Pending",
+    *,
+    ip: str | None = None,
+    exit_code: int | None = None,
+    waiting: str = "",
+    metadata: Manifest | None = None,
+    **status: Any,
+) -> Pod:
+    """A pod of the job as the server stores it; Running ones are ready, ended ones carry an exit code."""
+    made = build_pod(job, next(iter(job.roles)), rank)
+    made["metadata"] |= {"uid": f"pod-{job.uid[:4]}-{rank}", "resourceVersion": str(200 + rank)}
+    made["metadata"] |= metadata or {}
+    made["spec"]["nodeName"] = "node-1"
+    address = ip if ip is not None else f"198.18.0.{rank + 1}"
+    code = exit_code if exit_code is not None else {"Succeeded": 0, "Failed": 1}.get(phase)
+    state: Manifest = {"waiting": {"reason": waiting or "ContainerCreating"}}
+    if code is not None:
+        reason = "Completed" if code == 0 else "Error"
+        state = {"terminated": {"exitCode": code, "reason": reason, "finishedAt": NOW.isoformat()}}
+    elif phase == "Running":
+        state = {"running": {"startedAt": NOW.isoformat()}}
+    made["status"] = {
+        "phase": phase,
+        "podIP": address,
+        "podIPs": [{"ip": address}] if address else [],
+        "containerStatuses": [{"name": "paddle", "ready": "running" in state, "state": state}],
+        **status,
+    }
+    return msgspec.json.decode(msgspec.json.encode(made), type=Pod)
+
+
+def config_map(job: PaddleJob, **metadata: Any) -> ConfigMap:
+    made = build_config_map(job, [])
+    made["metadata"] |= {"uid": "map-1", "resourceVersion": "300", **metadata}
+    return msgspec.json.decode(msgspec.json.encode(made), type=ConfigMap)
+
+
+def observed(job: PaddleJob, *pods: Pod, now: datetime = NOW, **fields: Any) -> Observed:
+    return Observed(job=job, now=now, pods=pods, **fields)
