@@ -170,10 +170,16 @@ class FakeNode:
             return
         if life is None:
             life = self._lives[pod.key] = self._adopt(pod)
-        life.pod = pod
-        if life.stage is Stage.UNBOUND and pod.spec.node_name:
-            self._take(life)
-        self._enqueue(life)
+            self._enqueue(life)
+            return
+        before, life.pod = life.pod, pod
+        if life.stage is Stage.UNBOUND:
+            if pod.spec.node_name:
+                self._take(life)
+            self._enqueue(life)
+        # Most events only show our own status patches: they move nothing.
+        elif pod.is_being_deleted or fingerprint(pod) != fingerprint(before):
+            self._enqueue(life)
 
     def _adopt(self, pod: Pod) -> Life:
         """A pod may have been played by an earlier process: it goes on from what its status says."""

@@ -29,7 +29,7 @@ class ApiServer(Protocol):
     kubeconfig: Path
 
 
-class World:
+class PodUser:
     """One namespace of the real server, as its user sees it."""
 
     def __init__(self, server: ApiServer, namespace: str) -> None:
@@ -120,10 +120,10 @@ class _SeenError(Exception):
 
 
 @pytest.fixture
-async def world(apiserver: ApiServer, namespace: str) -> AsyncIterator[World]:
-    world = World(apiserver, namespace)
-    yield world
-    await world.close()
+async def user(apiserver: ApiServer, namespace: str) -> AsyncIterator[PodUser]:
+    user = PodUser(apiserver, namespace)
+    yield user
+    await user.close()
 
 
 def end_of(pod: Any) -> Any:
@@ -131,10 +131,10 @@ def end_of(pod: Any) -> Any:
 
 
 @asynccontextmanager
-async def a_running_pod(world: World, **annotations: str) -> AsyncIterator[FakeNode]:
-    async with world.node() as node:
-        await world.make_pod("p", run_seconds="inf", **annotations)
-        await world.until_phase("p", "Running")
+async def a_running_pod(user: PodUser, **annotations: str) -> AsyncIterator[FakeNode]:
+    async with user.node() as node:
+        await user.make_pod("p", run_seconds="inf", **annotations)
+        await user.until_phase("p", "Running")
         yield node
 
 
@@ -147,11 +147,11 @@ async def a_running_pod(world: World, **annotations: str) -> AsyncIterator[FakeN
     ],
 )
 async def test_a_pod_is_bound_addressed_runs_and_ends(
-    world: World, annotations: dict[str, str], phase: str, code: int, reason: str
+    user: PodUser, annotations: dict[str, str], phase: str, code: int, reason: str
 ) -> None:
-    async with world.node():
-        await world.make_pod("p", **annotations)
-        running = await world.until_phase("p", "Running")
+    async with user.node():
+        await user.make_pod("p", **annotations)
+        running = await user.until_phase("p", "Running")
         assert running["spec"]["nodeName"] == "fake-node"
         assert running["status"]["podIP"].startswith(("198.18.", "198.19."))
         assert running["status"]["podIPs"] == [{"ip": running["status"]["podIP"]}]
@@ -160,171 +160,171 @@ async def test_a_pod_is_bound_addressed_runs_and_ends(
         assert conditions == dict.fromkeys(
             ("PodScheduled", "Initialized", "ContainersReady", "Ready"), "True"
         )
-        ended = await world.until_phase("p", phase)
+        ended = await user.until_phase("p", phase)
         assert (end_of(ended)["exitCode"], end_of(ended)["reason"]) == (code, reason)
 
 
-async def test_start_takes_its_time_without_an_address(world: World) -> None:
-    async with world.node():
-        await world.make_pod("p", start_seconds="0.5")
-        creating = await world.until("p", lambda pod: "containerStatuses" in pod["status"])
+async def test_start_takes_its_time_without_an_address(user: PodUser) -> None:
+    async with user.node():
+        await user.make_pod("p", start_seconds="0.5")
+        creating = await user.until("p", lambda pod: "containerStatuses" in pod["status"])
         state = creating["status"]["containerStatuses"][0]["state"]
         assert state == {"waiting": {"reason": "ContainerCreating"}}
         assert "podIP" not in creating["status"]
-        assert (await world.until_phase("p", "Running"))["status"]["podIP"]
+        assert (await user.until_phase("p", "Running"))["status"]["podIP"]
 
 
-async def test_a_missing_config_map_is_seen_again_only_when_the_pod_changes(world: World) -> None:
-    async with world.node(retry_seconds=LATE) as node:
-        uid = await world.make_pod("first", PEERS)
-        waiting = await world.until_waiting("first", 'configmap "peers" not found')
+async def test_a_missing_config_map_is_seen_again_only_when_the_pod_changes(user: PodUser) -> None:
+    async with user.node(retry_seconds=LATE) as node:
+        uid = await user.make_pod("first", PEERS)
+        waiting = await user.until_waiting("first", 'configmap "peers" not found')
         assert waiting["status"]["podIP"]
         reason = waiting["status"]["containerStatuses"][0]["state"]["waiting"]["reason"]
         assert reason == "CreateContainerConfigError"
-        await world.make_map("peers", PADDLE_TRAINERS_NUM="2")
+        await user.make_map("peers", PADDLE_TRAINERS_NUM="2")
         # Another pod sees the map and ends: the first had every occasion to start as well.
-        await world.make_pod("witness", PEERS)
-        await world.until_phase("witness", "Succeeded")
-        assert (await world.pod("first"))["status"]["phase"] == "Pending"
-        await world.patch_pod("first", {"metadata": {"annotations": {"nudge": "1"}}})
-        await world.until_phase("first", "Succeeded")
-        assert node.environment[world.namespace, "first", uid] == {"paddle": {"PADDLE_TRAINERS_NUM": "2"}}
+        await user.make_pod("witness", PEERS)
+        await user.until_phase("witness", "Succeeded")
+        assert (await user.pod("first"))["status"]["phase"] == "Pending"
+        await user.patch_pod("first", {"metadata": {"annotations": {"nudge": "1"}}})
+        await user.until_phase("first", "Succeeded")
+        assert node.environment[user.namespace, "first", uid] == {"paddle": {"PADDLE_TRAINERS_NUM": "2"}}
 
 
-async def test_a_missing_config_map_is_seen_again_after_a_while(world: World) -> None:
-    async with world.node(retry_seconds=(0.1, 0.2)):
-        await world.make_pod("p", PEERS)
-        await world.until_waiting("p", "not found")
-        await world.make_map("peers")
-        await world.until_phase("p", "Succeeded")
+async def test_a_missing_config_map_is_seen_again_after_a_while(user: PodUser) -> None:
+    async with user.node(retry_seconds=(0.1, 0.2)):
+        await user.make_pod("p", PEERS)
+        await user.until_waiting("p", "not found")
+        await user.make_map("peers")
+        await user.until_phase("p", "Succeeded")
 
 
-async def test_the_first_look_can_be_denied(world: World) -> None:
-    await world.make_map("peers")
-    async with world.node(retry_seconds=LATE, deny_first_lookup=1):
-        await world.make_pod("p", PEERS)
-        await world.until_waiting("p", 'configmaps "peers" is forbidden')
-        await world.make_pod("other", PEERS)
-        await world.until_phase("other", "Succeeded")
-        await world.patch_pod("p", {"metadata": {"annotations": {"nudge": "1"}}})
-        await world.until_phase("p", "Succeeded")
+async def test_the_first_look_can_be_denied(user: PodUser) -> None:
+    await user.make_map("peers")
+    async with user.node(retry_seconds=LATE, deny_first_lookup=1):
+        await user.make_pod("p", PEERS)
+        await user.until_waiting("p", 'configmaps "peers" is forbidden')
+        await user.make_pod("other", PEERS)
+        await user.until_phase("other", "Succeeded")
+        await user.patch_pod("p", {"metadata": {"annotations": {"nudge": "1"}}})
+        await user.until_phase("p", "Succeeded")
 
 
-async def test_environment_is_recorded_as_each_container_sees_it(world: World) -> None:
-    await world.make_map("peers", N="2")
+async def test_environment_is_recorded_as_each_container_sees_it(user: PodUser) -> None:
+    await user.make_map("peers", N="2")
     env = [
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         {"name": "ENDPOINT", "value": "$(POD_IP):2379/$(N)"},
     ]
-    async with world.node() as node:
-        uid = await world.make_pod("p", PEERS | {"env": env})
-        address = (await world.until_phase("p", "Running"))["status"]["podIP"]
-        variables = node.environment[world.namespace, "p", uid]["paddle"]
+    async with user.node() as node:
+        uid = await user.make_pod("p", PEERS | {"env": env})
+        address = (await user.until_phase("p", "Running"))["status"]["podIP"]
+        variables = node.environment[user.namespace, "p", uid]["paddle"]
         assert variables == {"N": "2", "POD_IP": address, "ENDPOINT": f"{address}:2379/2"}
 
 
-async def test_a_deleted_pod_ends_and_goes(world: World) -> None:
-    async with a_running_pod(world, termination_seconds="0.2"):
-        running = await world.pod("p")
-        await world.call("DELETE", "pods/p")
+async def test_a_deleted_pod_ends_and_goes(user: PodUser) -> None:
+    async with a_running_pod(user, termination_seconds="0.2"):
+        running = await user.pod("p")
+        await user.call("DELETE", "pods/p")
         since = running["metadata"]["resourceVersion"]
-        ended = await world.until("p", lambda pod: pod["status"]["phase"] == "Failed", since)
+        ended = await user.until("p", lambda pod: pod["status"]["phase"] == "Failed", since)
         assert end_of(ended)["exitCode"] == 143
-        await world.until_gone(ended)
+        await user.until_gone(ended)
 
 
-async def test_a_finished_pod_goes_at_once_when_deleted(world: World) -> None:
-    async with world.node():
-        await world.make_pod("p")
-        ended = await world.until_phase("p", "Succeeded")
-        await world.call("DELETE", "pods/p")
-        assert end_of(await world.until_gone(ended))["exitCode"] == 0
+async def test_a_finished_pod_goes_at_once_when_deleted(user: PodUser) -> None:
+    async with user.node():
+        await user.make_pod("p")
+        ended = await user.until_phase("p", "Succeeded")
+        await user.call("DELETE", "pods/p")
+        assert end_of(await user.until_gone(ended))["exitCode"] == 0
 
 
-async def test_conditions_of_others_survive(world: World) -> None:
-    async with a_running_pod(world) as node:
+async def test_conditions_of_others_survive(user: PodUser) -> None:
+    async with a_running_pod(user) as node:
         disruption = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         body = {"status": {"conditions": [disruption]}}
-        await world.call("PATCH", "pods/p/status", body, STRATEGIC)
-        node.finish(world.namespace, "p", 1)
-        failed = await world.until_phase("p", "Failed")
+        await user.call("PATCH", "pods/p/status", body, STRATEGIC)
+        node.finish(user.namespace, "p", 1)
+        failed = await user.until_phase("p", "Failed")
         assert "DisruptionTarget" in {each["type"] for each in failed["status"]["conditions"]}
 
 
-async def test_deadline_ends_a_running_pod_and_keeps_it(world: World) -> None:
-    async with a_running_pod(world):
-        await world.patch_pod("p", {"spec": {"activeDeadlineSeconds": 1}})
-        failed = await world.until_phase("p", "Failed")
+async def test_deadline_ends_a_running_pod_and_keeps_it(user: PodUser) -> None:
+    async with a_running_pod(user):
+        await user.patch_pod("p", {"spec": {"activeDeadlineSeconds": 1}})
+        failed = await user.until_phase("p", "Failed")
         assert failed["status"]["reason"] == "DeadlineExceeded"
         assert end_of(failed)["exitCode"] == 143
 
 
-async def test_deadline_ends_a_waiting_pod(world: World) -> None:
-    async with world.node(retry_seconds=LATE):
-        await world.make_pod("p", PEERS, spec={"activeDeadlineSeconds": 1})
-        await world.until_waiting("p", "not found")
-        failed = await world.until_phase("p", "Failed")
+async def test_deadline_ends_a_waiting_pod(user: PodUser) -> None:
+    async with user.node(retry_seconds=LATE):
+        await user.make_pod("p", PEERS, spec={"activeDeadlineSeconds": 1})
+        await user.until_waiting("p", "not found")
+        failed = await user.until_phase("p", "Failed")
         assert failed["status"]["reason"] == "DeadlineExceeded"
         assert end_of(failed)["reason"] == "ContainerStatusUnknown"
 
 
-async def test_an_unschedulable_pod_says_so_until_it_is_not(world: World) -> None:
-    async with world.node():
-        await world.make_pod("p", unschedulable="true")
-        pod = await world.until("p", lambda pod: "conditions" in pod["status"])
+async def test_an_unschedulable_pod_says_so_until_it_is_not(user: PodUser) -> None:
+    async with user.node():
+        await user.make_pod("p", unschedulable="true")
+        pod = await user.until("p", lambda pod: "conditions" in pod["status"])
         (condition,) = pod["status"]["conditions"]
         assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
         assert condition["reason"] == "Unschedulable"
         assert condition["message"].startswith("0/1 nodes are available")
-        await world.patch_pod("p", {"metadata": {"annotations": {"fake-node/unschedulable": None}}})
-        await world.until_phase("p", "Succeeded")
+        await user.patch_pod("p", {"metadata": {"annotations": {"fake-node/unschedulable": None}}})
+        await user.until_phase("p", "Succeeded")
 
 
-async def test_a_script_in_python_and_an_ordered_end(world: World) -> None:
-    async with world.node() as node:
+async def test_a_script_in_python_and_an_ordered_end(user: PodUser) -> None:
+    async with user.node() as node:
         node.script(lambda pod: Behaviour(runs_for_ever=True) if pod.metadata.name == "ps" else None)
-        await world.make_pod("ps")
-        await world.make_pod("worker", exit_code="1")
-        await world.until_phase("worker", "Failed")
-        assert (await world.until_phase("ps", "Running"))["status"]["phase"] == "Running"
-        node.finish(world.namespace, "ps", 2)
-        assert end_of(await world.until_phase("ps", "Failed"))["exitCode"] == 2
+        await user.make_pod("ps")
+        await user.make_pod("worker", exit_code="1")
+        await user.until_phase("worker", "Failed")
+        assert (await user.until_phase("ps", "Running"))["status"]["phase"] == "Running"
+        node.finish(user.namespace, "ps", 2)
+        assert end_of(await user.until_phase("ps", "Failed"))["exitCode"] == 2
 
 
-async def test_a_held_node_moves_nothing_until_released(world: World) -> None:
-    async with world.node() as node, world.node(name="witness") as witness:
+async def test_a_held_node_moves_nothing_until_released(user: PodUser) -> None:
+    async with user.node() as node, user.node(name="witness") as witness:
         witness.script(lambda _pod: Behaviour(runs_for_ever=True))
         node.hold()
         witness.hold()
-        await world.make_pod("p")
+        await user.make_pod("p")
         # The other node is let go and plays the pod: the held one had every occasion to be first.
         witness.release()
-        pod = await world.until_phase("p", "Running")
+        pod = await user.until_phase("p", "Running")
         assert pod["spec"]["nodeName"] == "witness"
 
 
-async def test_a_released_node_goes_on(world: World) -> None:
-    async with world.node() as node:
+async def test_a_released_node_goes_on(user: PodUser) -> None:
+    async with user.node() as node:
         node.hold()
-        await world.make_pod("p")
+        await user.make_pod("p")
         node.release()
-        await world.until_phase("p", "Succeeded")
+        await user.until_phase("p", "Succeeded")
 
 
-async def test_the_node_object_is_ready(world: World) -> None:
-    async with world.node(name="some-node"):
+async def test_the_node_object_is_ready(user: PodUser) -> None:
+    async with user.node(name="some-node"):
         pass
-    async with world.node(name="some-node"):
-        node = await world.call_cluster("GET", "nodes/some-node")
+    async with user.node(name="some-node"):
+        node = await user.call_cluster("GET", "nodes/some-node")
     ready = {each["type"]: each["status"] for each in node["status"]["conditions"]}["Ready"]
     assert ready == "True"
     assert node["status"]["capacity"]["pods"] == "1M"
 
 
-async def test_a_second_node_takes_over_what_the_first_left(world: World) -> None:
-    async with a_running_pod(world):
-        address = (await world.pod("p"))["status"]["podIP"]
-    async with world.node() as node:
-        node.finish(world.namespace, "p")
-        ended = await world.until_phase("p", "Succeeded")
+async def test_a_second_node_takes_over_what_the_first_left(user: PodUser) -> None:
+    async with a_running_pod(user):
+        address = (await user.pod("p"))["status"]["podIP"]
+    async with user.node() as node:
+        node.finish(user.namespace, "p")
+        ended = await user.until_phase("p", "Succeeded")
         assert ended["status"]["podIP"] == address

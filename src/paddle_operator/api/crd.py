@@ -20,6 +20,14 @@ COLUMNS = (
 )
 
 
+# Peers are told once how many they are; only an elastic job can be told again.
+FIXED_REPLICAS = {
+    "rule": "(has(self.elastic) && self.elastic > 0) || self.worker.replicas == oldSelf.worker.replicas",
+    "fieldPath": ".worker.replicas",
+    "message": "cannot change during the life of a job; delete the job and create it anew",
+}
+
+
 @functools.cache
 def pod_template_schema() -> Schema:
     """The published schema of a pod template, inlined; made by dev/pod_template.py."""
@@ -78,7 +86,7 @@ def paddle_job_schema() -> Schema:
     status = schema_of(inspect.type_info(PaddleJobStatus))
     # One worker at least; the struct shares its bounds with the roles that may be empty.
     worker = spec["properties"]["worker"]
-    worker["properties"]["replicas"] = {**worker["properties"]["replicas"], "minimum": 1}
+    worker["properties"]["replicas"] = {**worker["properties"]["replicas"], "minimum": 1, "default": 1}
     status["properties"]["conditions"] |= {
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
@@ -91,7 +99,11 @@ def paddle_job_schema() -> Schema:
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "spec": {**spec, "description": "What to train, and with how many pods."},
+            "spec": {
+                **spec,
+                "description": "What to train, and with how many pods.",
+                "x-kubernetes-validations": [FIXED_REPLICAS],
+            },
             "status": {**status, "description": "How far it is. Written by the operator."},
         },
     }

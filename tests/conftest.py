@@ -1,0 +1,104 @@
+"""Fixtures of the real API server: one control plane a session, a namespace a test."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+
+import msgspec
+import pytest
+from world import OPERATOR, OPERATOR_RULES, World, unique_name
+
+from paddle_operator.api.crd import paddle_job_crd
+from paddle_operator.api.resources import PADDLE_JOBS
+from paddle_operator.cluster import NotFound, Throttled
+from paddle_operator.kube.client import path
+from paddle_operator.kube.config import from_file
+from paddle_operator.kube.transport import Transport
+from testbed.controlplane import ControlPlane
+from testbed.node import FakeNode
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"
+
+
+@pytest.fixture(scope="session")
+def apiserver() -> Iterator[ControlPlane]:
+    """etcd, kube-apiserver and kube-controller-manager for this session alone; gone when it ends."""
+    with ControlPlane(unique_name("pytest")) as plane:
+        yield plane
+
+
+@pytest.fixture
+async def admin(apiserver: ControlPlane) -> AsyncIterator[Transport]:
+    async with Transport(from_file(apiserver.kubeconfig)) as transport:
+        yield transport
+
+
+@pytest.fixture
+async def namespace(admin: Transport, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A fresh namespace; its removal is left to the server, as the whole server goes with the session."""
+    name = await make_namespace(admin, request.node.name)
+    yield name
+    await admin.request("DELETE", f"/api/v1/namespaces/{name}")
+
+
+_count = iter(range(1_000_000))
+
+
+async def make_namespace(admin: Transport, title: str) -> str:
+    words = re.sub(r"[^a-z0-9]+", "-", title.lower().removeprefix("test_")).strip("-")[:40].strip("-")
+    name = f"{words}-{next(_count)}"
+    await admin.request("POST", "/api/v1/namespaces", body=msgspec.json.encode({"metadata": {"name": name}}))
+    return name
+
+
+@pytest.fixture
+async def world(
+    apiserver: ControlPlane, admin: Transport, namespace: str, paddle_job_kind: None
+) -> AsyncIterator[World]:
+    """The namespace with the PaddleJob kind and with an operator account that has its rights and no more."""
+    world = World(apiserver, namespace, admin)
+    await grant(world, namespace)
+    yield world
+    lines = world.stop_managers()
+    faults = [line for line in lines if line.get("level") in {"error", "critical", "unparsed"}]
+    assert not faults, faults
+
+
+async def grant(world: World, namespace: str) -> None:
+    role = {"metadata": {"name": OPERATOR}, "rules": OPERATOR_RULES}
+    binding = {
+        "metadata": {"name": OPERATOR},
+        "subjects": [{"kind": "User", "name": OPERATOR}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": OPERATOR},
+    }
+    await world.post(f"{RBAC}/{namespace}/roles", role)
+    await world.post(f"{RBAC}/{namespace}/rolebindings", binding)
+
+
+@pytest.fixture
+async def paddle_job_kind(admin: Transport) -> None:
+    crd = paddle_job_crd()
+    try:
+        await admin.request("GET", f"{CRDS}/{crd['metadata']['name']}")
+    except NotFound:
+        await admin.request("POST", CRDS, body=msgspec.json.encode(crd))
+    while True:
+        try:
+            await admin.request("GET", path(PADDLE_JOBS, "default"))
+        except (NotFound, Throttled):
+            await asyncio.sleep(0.05)  # a new kind is served within a second, and nothing tells when
+        else:
+            return
+
+
+@pytest.fixture
+async def node(apiserver: ControlPlane, namespace: str) -> AsyncIterator[FakeNode]:
+    """Plays the pods of the test's namespace."""
+    async with FakeNode(
+        url=apiserver.url,
+        token=apiserver.token_for("fake-node"),
+        ca_file=apiserver.ca_file,
+        namespace=namespace,
+    ) as fake:
+        yield fake

@@ -1,0 +1,234 @@
+"""A test's corner of a real API server: a namespace, a client with all rights, and the audit log.
+
+Waiting is done by watching, never by sleeping; a wait that fails says what was seen last.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from paddle_operator.api.core import ConfigMap, Pod
+from paddle_operator.api.meta import Key, KubeObject, Manifest, find_condition
+from paddle_operator.api.paddlejob import PaddleJob
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource, Resource, Target
+from paddle_operator.cluster import NotFound, Scope, Verb
+from paddle_operator.kube.client import KubeCluster, path
+from paddle_operator.kube.transport import Transport
+from testbed.controlplane import ControlPlane
+
+T = TypeVar("T", bound=KubeObject)
+PATIENCE_SECONDS = 60.0
+
+OPERATOR = "paddle-operator"
+# What the operator may do in a namespace; a request beyond it fails the tests.
+OPERATOR_RULES: list[Manifest] = [
+    {
+        "apiGroups": ["batch.paddlepaddle.org"],
+        "resources": ["paddlejobs"],
+        "verbs": ["list", "watch", "patch"],
+    },
+    {"apiGroups": ["batch.paddlepaddle.org"], "resources": ["paddlejobs/status"], "verbs": ["patch"]},
+    {"apiGroups": ["batch.paddlepaddle.org"], "resources": ["paddlejobs/finalizers"], "verbs": ["update"]},
+    {
+        "apiGroups": [""],
+        "resources": ["pods"],
+        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+    },
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+]
+
+
+@dataclass
+class World:
+    plane: ControlPlane
+    namespace: str
+    transport: Transport
+    managers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def cluster(self) -> KubeCluster:
+        return KubeCluster(self.transport)
+
+    async def post(self, where: str, manifest: Manifest) -> None:
+        await self.transport.request("POST", where, body=msgspec.json.encode(manifest))
+
+    async def submit(self, manifest: Manifest) -> PaddleJob:
+        placed = {**manifest, "metadata": {**manifest["metadata"], "namespace": self.namespace}}
+        return await self.cluster.create(PADDLE_JOBS, placed)
+
+    async def get(self, resource: Resource[T], name: str) -> T | None:
+        try:
+            return await self.cluster.get(resource, Key(self.namespace, name))
+        except NotFound:
+            return None
+
+    async def pods(self) -> dict[str, Pod]:
+        listing = await self.cluster.list(PODS, Scope(self.namespace))
+        return {pod.metadata.name: pod for pod in listing.items if isinstance(pod, Pod)}
+
+    async def config_map_data(self, name: str) -> dict[str, str]:
+        body = await self.transport.request("GET", path(CONFIG_MAPS, self.namespace, name))
+        data: dict[str, str] = json.loads(body)["data"]
+        return data
+
+    async def delete(self, resource: AnyResource, thing: KubeObject) -> None:
+        await self.cluster.delete(Target.of(resource, thing))
+
+    async def until(
+        self, resource: Resource[T], name: str, holds: Callable[[T | None], bool], what: str = ""
+    ) -> T | None:
+        """The object (or None: there is none) as soon as it is as wanted."""
+        last: T | None = None
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while True:
+                    listing = await self.cluster.list(resource, Scope(self.namespace))
+                    last = await self.get(resource, name)
+                    if holds(last):
+                        return last
+                    since = listing.resource_version
+                    async with aclosing(
+                        self.cluster.watch(resource, Scope(self.namespace), since)
+                    ) as changes:
+                        async for change in changes:
+                            seen = change.object
+                            if not isinstance(seen, resource.type) or seen.metadata.name != name:
+                                continue
+                            last = None if change.verb is Verb.DELETED else seen
+                            if holds(last):
+                                return last
+        except TimeoutError:
+            shown = msgspec.json.encode(last).decode() if last is not None else "nothing"
+            raise AssertionError(f"waited in vain for {what or name}; last seen: {shown}") from None
+
+    async def job_until(self, name: str, holds: Callable[[PaddleJob], bool], what: str = "") -> PaddleJob:
+        job = await self.until(PADDLE_JOBS, name, lambda seen: seen is not None and holds(seen), what)
+        assert job is not None
+        return job
+
+    async def phase(self, name: str, *phases: str) -> PaddleJob:
+        return await self.job_until(name, lambda job: job.status.phase in phases, f"{name} to be {phases}")
+
+    async def condition(self, name: str, kind: str, status: str, reason: str = "") -> PaddleJob:
+        def matches(job: PaddleJob) -> bool:
+            found = find_condition(job.status.conditions, kind)
+            return found is not None and found.status == status and (not reason or found.reason == reason)
+
+        return await self.job_until(name, matches, f"{kind}={status} ({reason}) of {name}")
+
+    async def pod_until(self, name: str, holds: Callable[[Pod], bool]) -> Pod:
+        pod = await self.until(PODS, name, lambda seen: seen is not None and holds(seen), f"pod {name}")
+        assert pod is not None
+        return pod
+
+    async def config_map(self, name: str) -> ConfigMap:
+        found = await self.until(CONFIG_MAPS, name, lambda seen: seen is not None, f"config map {name}")
+        assert found is not None
+        return found
+
+    async def gone(self, resource: Resource[T], name: str) -> None:
+        await self.until(resource, name, lambda seen: seen is None, f"{resource.kind} {name} to be gone")
+
+    async def no_pods(self) -> None:
+        for name in await self.pods():
+            await self.gone(PODS, name)
+
+    # The operator as a process, as users run it.
+
+    def start_manager(self, *, user: str = OPERATOR, namespace: str | None = None) -> subprocess.Popen[bytes]:
+        scope = self.namespace if namespace is None else namespace
+        command = [sys.executable, "-m", "paddle_operator", "manager"]
+        command += ["--kubeconfig", str(self.plane.kubeconfig_for(user)), f"--namespace={scope}"]
+        process = subprocess.Popen([*command, "--log-format=json"], stderr=subprocess.PIPE)
+        self.managers.append(process)
+        return process
+
+    def kill(self, manager: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
+        manager.send_signal(number)
+        manager.wait(timeout=10)
+
+    def stop_managers(self) -> list[dict[str, Any]]:
+        """All log lines of all managers; each must have lived until now or been killed by the test."""
+        lines: list[dict[str, Any]] = []
+        for process in self.managers:
+            if process.poll() is None:
+                process.terminate()
+            try:
+                _, errors = process.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                _, errors = process.communicate()
+            lines.extend(_parse(line) for line in errors.splitlines())
+            assert process.returncode in {0, -signal.SIGKILL}, errors.decode()
+        return lines
+
+    def requests(self, user: str = OPERATOR) -> list["Request"]:
+        """What the user asked of the server in this namespace, from the audit log."""
+        return [
+            request
+            for request in read_audit_log(self.plane.audit_log)
+            if request.user == user and request.namespace == self.namespace
+        ]
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    try:
+        parsed: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return {"event": line.decode(errors="replace"), "level": "unparsed"}
+    return parsed
+
+
+@dataclass(frozen=True)
+class Request:
+    user: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    code: int
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}"
+
+
+def read_audit_log(log: Path) -> list[Request]:
+    requests = []
+    for line in log.read_text().splitlines():
+        entry = json.loads(line)
+        if entry.get("stage") != "ResponseComplete" and entry.get("verb") != "watch":
+            continue
+        about = entry.get("objectRef", {})
+        resource = "/".join(part for part in (about.get("resource"), about.get("subresource")) if part)
+        requests.append(
+            Request(
+                user=entry["user"]["username"],
+                verb=entry["verb"],
+                resource=resource,
+                namespace=about.get("namespace", ""),
+                name=about.get("name", ""),
+                code=entry.get("responseStatus", {}).get("code", 0),
+            )
+        )
+    return requests
+
+
+def tally(requests: list[Request]) -> Counter[str]:
+    """Requests by verb and resource; watches are renewals, not work."""
+    return Counter(str(request) for request in requests if request.verb != "watch")
+
+
+def unique_name(prefix: str) -> str:
+    return f"{prefix}-{os.getpid()}"
