@@ -4,31 +4,50 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-import yaml
 
 from .crd import paddle_job_schema
+from .documents import BadDocument, read_documents
 from .paddlejob import PaddleJob
 from .resources import PADDLE_JOBS
-from .structural import Problem, check
+from .structural import Problem, Schema, check
 from .validate import problems
 
-# A document may be long, but aliases must not make a page of text into gigabytes.
-MOST_VALUES = 200_000
-
-
-class BadDocument(Exception):  # noqa: N818 (reads as what it is)
-    """The file cannot be used; ``problems`` says what is wrong, where, and what to do."""
-
-    def __init__(self, found: list[Problem]) -> None:
-        super().__init__("; ".join(map(str, found)))
-        self.problems = found
+_TEXT: Schema = {"type": "string"}
+_TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
+_NUMBER: Schema = {"type": "integer"}
+_TIME: Schema = {"type": "string", "format": "date-time"}
+_OWNER: Schema = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _TEXT),
+        **dict.fromkeys(("controller", "blockOwnerDeletion"), {"type": "boolean"}),
+    },
+    "required": ["apiVersion", "kind", "name", "uid"],
+}
+# The server knows the metadata of every kind by itself, so the CRD has no schema of it.
+METADATA: Schema = {
+    "type": "object",
+    "properties": {
+        "name": _TEXT,
+        "namespace": _TEXT,
+        "labels": _TEXTS,
+        "annotations": _TEXTS,
+        "finalizers": {"type": "array", "items": _TEXT},
+        "ownerReferences": {"type": "array", "items": _OWNER},
+        # What `kubectl get -o yaml` adds.
+        **dict.fromkeys(("generateName", "uid", "resourceVersion", "selfLink"), _TEXT),
+        **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), _NUMBER),
+        **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), _TIME),
+    },
+    "required": ["name"],
+}
 
 
 def load_jobs(text: str, namespace: str = "default") -> list[PaddleJob]:
     """The PaddleJobs of a file of one or more YAML (or JSON) documents; other kinds are passed over."""
     jobs: list[PaddleJob] = []
     found: list[Problem] = []
-    documents = _documents(text)
+    documents = [pair for pair in enumerate(read_documents(text), 1) if pair[1] is not None]
     for number, document in documents:
         where = f"document {number}: " if len(documents) > 1 else ""
         try:
@@ -36,65 +55,60 @@ def load_jobs(text: str, namespace: str = "default") -> list[PaddleJob]:
         except BadDocument as bad:
             found.extend(Problem(where + problem.field, problem.message) for problem in bad.problems)
     if not jobs and not found:
-        found.append(Problem("file", f"holds no {PADDLE_JOBS.kind} of {PADDLE_JOBS.api_version}"))
+        found.append(Problem("file", f"holds no {PADDLE_JOBS.kind}; write one, of {PADDLE_JOBS.api_version}"))
     if found:
-        raise BadDocument(found)
+        raise BadDocument(*found)
     return jobs
-
-
-def _documents(text: str) -> list[tuple[int, Any]]:
-    try:
-        for node in yaml.compose_all(text, Loader=yaml.SafeLoader):
-            if _count_values(node, {}) > MOST_VALUES:
-                raise BadDocument(
-                    [Problem("file", f"has more than {MOST_VALUES} values once aliases are followed")]
-                )
-        loaded = list(yaml.safe_load_all(text))
-    except yaml.YAMLError as error:
-        raise BadDocument([Problem("file", f"is not YAML: {' '.join(str(error).split())}")]) from error
-    except RecursionError as error:
-        raise BadDocument([Problem("file", "is nested too deeply")]) from error
-    return [(number, document) for number, document in enumerate(loaded, 1) if document is not None]
-
-
-def _count_values(node: yaml.Node, known: dict[int, int]) -> int:
-    if id(node) not in known:
-        known[id(node)] = 0
-        match node:
-            case yaml.MappingNode():
-                parts = [part for pair in node.value for part in pair]
-            case yaml.SequenceNode():
-                parts = node.value
-            case _:
-                parts = []
-        known[id(node)] = 1 + sum(_count_values(part, known) for part in parts)
-    return known[id(node)]
 
 
 def _load_job(document: Any, namespace: str) -> Iterator[PaddleJob]:
     if not isinstance(document, dict):
-        raise BadDocument([Problem("document", "must be an object with apiVersion, kind, metadata and spec")])
-    if document.get("kind") != PADDLE_JOBS.kind:
+        raise BadDocument(Problem("document", "must be an object with apiVersion, kind, metadata and spec"))
+    if not _is_ours(document):
         return
-    if document.get("apiVersion") != PADDLE_JOBS.api_version:
-        message = f"{document.get('apiVersion')!r} is not served; use {PADDLE_JOBS.api_version}"
-        raise BadDocument([Problem("apiVersion", message)])
-    if found := [*_metadata_problems(document), *check(document, paddle_job_schema(), "")]:
-        raise BadDocument(found)
-    metadata = {"namespace": namespace, **document["metadata"]}
+    # Only the operator writes a status; the server, too, takes none from a file.
+    written = {name: value for name, value in document.items() if name != "status"}
+    if found := tuple(check(written, _schema(), "")):
+        raise BadDocument(*found)
+    written = _without_nulls(written)
+    written["metadata"]["namespace"] = written["metadata"].get("namespace") or namespace
     try:
-        job = msgspec.json.decode(msgspec.json.encode({**document, "metadata": metadata}), type=PaddleJob)
+        job = msgspec.json.decode(msgspec.json.encode(written), type=PaddleJob)
     except msgspec.MsgspecError as error:
         what, _, where = str(error).partition(" - at `$")
-        raise BadDocument([Problem(where.strip("`.") or "document", what)]) from error
+        raise BadDocument(Problem(where.strip("`.") or "document", what)) from error
     if broken := problems(job):
-        raise BadDocument(list(broken))
+        raise BadDocument(*broken)
     yield job
 
 
-def _metadata_problems(document: dict[str, Any]) -> Iterator[Problem]:
-    metadata = document.get("metadata")
-    if not isinstance(metadata, dict) or not metadata.get("name"):
-        yield Problem("metadata.name", "is required; give the job a name")
-    elif not isinstance(metadata["name"], str):
-        yield Problem("metadata.name", f"must be text; write {str(metadata['name'])!r} in quotes")
+def _is_ours(document: dict[str, Any]) -> bool:
+    """Whether it is a PaddleJob; refuses what has no kind, or nearly ours."""
+    kind, version = document.get("kind"), document.get("apiVersion")
+    for field, value, example in (
+        ("apiVersion", version, PADDLE_JOBS.api_version),
+        ("kind", kind, PADDLE_JOBS.kind),
+    ):
+        if not value or not isinstance(value, str):
+            raise BadDocument(Problem(field, f"is required, as text; write for example {example}"))
+    if kind == PADDLE_JOBS.kind and version != PADDLE_JOBS.api_version:
+        raise BadDocument(Problem("apiVersion", f"{version!r} is not served; use {PADDLE_JOBS.api_version}"))
+    if version == PADDLE_JOBS.api_version and kind != PADDLE_JOBS.kind:
+        raise BadDocument(Problem("kind", f"{kind!r} is no kind of {version}; use {PADDLE_JOBS.kind}"))
+    return bool(kind == PADDLE_JOBS.kind)
+
+
+def _schema() -> Schema:
+    schema = paddle_job_schema()
+    return {
+        **schema,
+        "properties": {**schema["properties"], "metadata": METADATA},
+        "required": ["metadata", *schema["required"]],
+    }
+
+
+def _without_nulls(value: Any) -> Any:
+    """The server drops what is null, and so do we; in lists it takes none."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

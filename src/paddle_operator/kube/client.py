@@ -1,6 +1,8 @@
 """The Cluster protocol over HTTP: paths, bodies, and decoding with a guard around each object."""
 
+import re
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TypeVar
 
 import msgspec
@@ -18,6 +20,10 @@ R = TypeVar("R")
 PAGE_SIZE = 500
 # The server ends a watch after this time; until then it sends a bookmark about once a minute.
 WATCH_SECONDS = 300
+# Deeper than any sound object, and far from where the decoder gives up.
+DEEPEST = 100
+TOO_DEEP = b'"\\u2026nested too deeply\\u2026"'
+_BRACKET_OR_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{}\]]', re.DOTALL)
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -40,9 +46,8 @@ class KubeCluster:
         self._transport = transport
 
     async def get(self, resource: Resource[T], key: Key) -> T:
-        return _read(
-            resource.type, await self._transport.request("GET", path(resource, key.namespace, key.name))
-        )
+        answer = await self._transport.request("GET", path(resource, key.namespace, key.name))
+        return _read_object(resource.type, answer)
 
     async def list(self, resource: Resource[T], scope: Scope) -> Listing[T]:
         query = {"limit": str(PAGE_SIZE), **_selection(scope)}
@@ -53,7 +58,7 @@ class KubeCluster:
             # A copy of each: a decoded object may refer to its bytes, and must not keep the whole page alive.
             items.extend(decode_or_report(resource, bytes(item)) for item in page.items)
             if not page.metadata.continue_:
-                return Listing(tuple(items), page.metadata.resource_version)
+                return Listing(tuple(items), _checked(page.metadata.resource_version))
             query["continue"] = page.metadata.continue_
 
     async def watch(self, resource: Resource[T], scope: Scope, since: str) -> AsyncGenerator[Change[T], None]:
@@ -64,24 +69,24 @@ class KubeCluster:
             "timeoutSeconds": str(WATCH_SECONDS),
             **_selection(scope),
         }
-        async for text in self._transport.lines(path(resource, scope.namespace), query):
-            line = _read(_Line, text)
-            if line.type == "ERROR":
-                raise error_from(_read(Status, line.object))
-            yield _change(resource, line)
+        async with aclosing(self._transport.lines(path(resource, scope.namespace), query)) as lines:
+            async for text in lines:
+                line = _read(_Line, text)
+                if line.type == "ERROR":
+                    raise error_from(_read(Status, line.object))
+                yield _change(resource, line)
 
     async def create(self, resource: Resource[T], manifest: Manifest) -> T:
         where = path(resource, manifest["metadata"]["namespace"])
-        return _read(
-            resource.type, await self._transport.request("POST", where, body=msgspec.json.encode(manifest))
-        )
+        answer = await self._transport.request("POST", where, body=msgspec.json.encode(manifest))
+        return _read_object(resource.type, answer)
 
     async def patch(self, target: Target, body: Manifest, *, subresource: str = "") -> KubeObject:
         where = path(target.resource, target.key.namespace, target.key.name, subresource)
         answer = await self._transport.request(
             "PATCH", where, body=msgspec.json.encode(body), content_type="application/merge-patch+json"
         )
-        return _read(target.resource.type, answer)
+        return _read_object(target.resource.type, answer)
 
     async def delete(self, target: Target) -> None:
         where = path(target.resource, target.key.namespace, target.key.name)
@@ -99,8 +104,10 @@ def path(resource: AnyResource, namespace: str, name: str = "", subresource: str
 def decode_or_report(resource: Resource[T], body: bytes) -> T | Unreadable:
     """The object, or what can be known of one that does not fit our structs."""
     try:
+        if TOO_DEEP in body:
+            raise ValueError("it is nested too deeply")
         return msgspec.json.decode(body, type=resource.type)
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:
         return Unreadable(metadata=_metadata_of(body), error=str(error))
 
 
@@ -118,24 +125,63 @@ class _OnlyIdentity(msgspec.Struct):
 
 
 def _metadata_of(body: bytes) -> ObjectMeta:
-    identity = msgspec.json.decode(body, type=_OnlyIdentity).metadata
+    identity = _read(_OnlyIdentity, body).metadata
     return ObjectMeta(**msgspec.structs.asdict(identity))
 
 
 def _read(kind: type[R], body: bytes | msgspec.Raw) -> R:
     """For answers that must be readable; if they are not, it is as if there had been none."""
     try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as error:
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except RecursionError:
+            return msgspec.json.decode(_without_depths(bytes(body)), type=kind)
+    except ValueError as error:
         raise Unreachable(f"the server's answer cannot be read: {error}") from error
 
 
+def _read_object(kind: type[T], body: bytes) -> T:
+    found = _read(kind, body)
+    _checked(found.metadata.resource_version)
+    return found
+
+
+def _checked(version: str) -> str:
+    """Versions are compared as numbers, so one that is none must not come in."""
+    if not version.isdecimal():
+        raise Unreachable(f"the server's answer has the resourceVersion {version!r}, which is not a number")
+    return version
+
+
+def _without_depths(body: bytes) -> bytes:
+    """The same JSON with a mark in place of what is nested too deeply for the decoder.
+
+    The server takes 10,000 levels where a schema leaves fields open. One such object, which any user may
+    make, must not keep us from reading the others in its page or its own name in a watch.
+    """
+    kept: list[bytes] = []
+    depth = begin = 0
+    for token in _BRACKET_OR_TEXT.finditer(body):
+        if token[0] in {b"[", b"{"}:
+            depth += 1
+            if depth == DEEPEST:
+                kept.append(body[begin : token.start()])
+        elif token[0] in {b"]", b"}"}:
+            if depth == DEEPEST:
+                begin = token.end()
+            depth -= 1
+    return TOO_DEEP.join([*kept, body[begin:]])
+
+
 def _change(resource: Resource[T], line: _Line) -> Change[T]:
-    verb = Verb(line.type)
+    try:
+        verb = Verb(line.type)
+    except ValueError as error:
+        raise Unreachable(f"the server sent a change of an unknown kind: {error}") from error
     if verb is Verb.BOOKMARK:
-        return Change(verb, _metadata_of(bytes(line.object)).resource_version)
+        return Change(verb, _checked(_metadata_of(bytes(line.object)).resource_version))
     found = decode_or_report(resource, bytes(line.object))
-    return Change(verb, found.metadata.resource_version, found)
+    return Change(verb, _checked(found.metadata.resource_version), found)
 
 
 def _selection(scope: Scope) -> dict[str, str]:

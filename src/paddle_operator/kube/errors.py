@@ -28,6 +28,9 @@ _BY_CODE: dict[int, type[ApiError]] = {
 }
 
 
+LONGEST_PAUSE_SECONDS = 60.0
+
+
 class Status(msgspec.Struct, rename="camel"):
     """The server's own words, as in every answer that is not a success and in ERROR lines of a watch."""
 
@@ -48,13 +51,14 @@ def error_from(status: Status, retry_after: str = "") -> ApiError:
 def error_from_response(code: int, body: bytes, retry_after: str = "") -> ApiError:
     try:
         status = msgspec.json.decode(body, type=Status)
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):
         status = Status(message=body[:200].decode(errors="replace").strip())
     return error_from(msgspec.structs.replace(status, code=code), retry_after)
 
 
 def _seconds(retry_after: str) -> float:
+    """At least a little, and at most so long that a mistake of a proxy does not stop us for a day."""
     try:
-        return max(0.1, float(retry_after))
+        return min(max(0.1, float(retry_after)), LONGEST_PAUSE_SECONDS)
     except ValueError:
         return 1.0

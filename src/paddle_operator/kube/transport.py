@@ -1,6 +1,8 @@
 """Requests to the API server: bytes out, bytes in. The only place that opens a connection."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -24,7 +26,7 @@ class Transport:
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
         self._token = credentials.token
-        self._token_changed_at = 0.0
+        self._token_changed_at = 0
         self._session = aiohttp.ClientSession(
             # The executor bounds what is in flight; watches come on top and must never wait for a place.
             connector=aiohttp.TCPConnector(ssl=credentials.tls or True, limit=0),
@@ -49,7 +51,7 @@ class Transport:
         body: bytes | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        headers = self._authorization()
+        headers = self._headers()
         if body is not None:
             headers["Content-Type"] = content_type
         try:
@@ -70,36 +72,47 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{method} {path}: {_described(error)}") from error
 
-    async def lines(self, path: str, query: dict[str, str]) -> AsyncIterator[bytes]:
+    async def lines(self, path: str, query: dict[str, str]) -> AsyncGenerator[bytes, None]:
         """A stream line by line, for as long as it lasts; how long to wait for a line is up to the caller."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS)
         try:
             async with self._session.get(
-                self._credentials.server + path, params=query, headers=self._authorization(), timeout=timeout
+                self._credentials.server + path, params=query, headers=self._headers(), timeout=timeout
             ) as response:
                 if response.status >= 400:
                     answer = await response.read()
                     raise error_from_response(
                         response.status, answer, response.headers.get("Retry-After", "")
                     )
-                async for line in _split_lines(response.content):
-                    yield line
+                async with aclosing(_split_lines(response.content)) as lines:
+                    async for line in lines:
+                        yield line
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"GET {path}: {_described(error)}") from error
 
-    def _authorization(self) -> dict[str, str]:
+    def _headers(self) -> dict[str, str]:
+        if self._session.closed:
+            raise Unreachable("the connection is closed")
         file = self._credentials.token_file
         if file is not None:
             try:
-                changed_at = file.stat().st_mtime
+                changed_at = file.stat().st_mtime_ns
                 if changed_at != self._token_changed_at:
-                    self._token, self._token_changed_at = file.read_text().strip(), changed_at
-            except OSError as error:
-                raise Unreachable(f"the token cannot be read: {error}") from error
+                    self._token, self._token_changed_at = _read_token(file), changed_at
+            except (OSError, ValueError) as error:
+                raise Unreachable(f"{file}: the token cannot be read: {error}") from error
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
 
-async def _split_lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+def _read_token(file: Path) -> str:
+    """The token in a file; ValueError for what cannot be one, such as a file that is just being written."""
+    token = file.read_text(encoding="ascii").strip()
+    if not token or not token.isprintable():
+        raise ValueError("the file holds no token" if not token else "the file holds more than a token")
+    return token
+
+
+async def _split_lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
     """Our own splitting, because aiohttp's gives up on lines beyond 128 KiB. A cut last line is dropped."""
     rest = b""
     async for chunk in content.iter_any():

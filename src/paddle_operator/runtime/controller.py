@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from paddle_operator.api.meta import Key, KubeObject
+from paddle_operator.api.meta import Key, KubeObject, Unreadable
 from paddle_operator.api.names import UNREADABLE
 from paddle_operator.api.resources import Target
 from paddle_operator.cluster import ApiError
@@ -73,7 +73,7 @@ class Controller(Generic[P, O]):
         self._recorder = recorder
         self._known: dict[Key, str] = {}
         self._memory: dict[str, Recollection] = {}
-        self._told: dict[Key, str] = {}
+        self._told: dict[str, str] = {}
 
     async def run(self) -> None:
         """Until cancelled: follow the cluster, and work on keys once every cache is filled."""
@@ -101,10 +101,13 @@ class Controller(Generic[P, O]):
 
     async def turn(self, key: Key) -> None:
         thing = self._loop.primary.store.get(key)
-        uid = thing.metadata.uid if thing is not None else ""
+        unreadable = self._loop.primary.store.unreadable(key)
+        found = thing or unreadable
+        uid = found.metadata.uid if found is not None else ""
         self._forget_others(key, uid)
         if thing is None:
-            await self._tell_if_unreadable(key)
+            if unreadable is not None:
+                await self._tell_unreadable(unreadable)
             self._queue.forget(key)
             return
         memory = self._memory.get(uid, Recollection())
@@ -118,12 +121,12 @@ class Controller(Generic[P, O]):
         )
         self._schedule(key, plan, outcome)
 
-    async def _tell_if_unreadable(self, key: Key) -> None:
-        """Its owner looks at the object, not at our log."""
-        found = self._loop.primary.store.unreadable(key)
-        if found is None or self._told.get(key) == found.metadata.resource_version:
+    async def _tell_unreadable(self, found: Unreadable) -> None:
+        """Once a version. Its owner looks at the object, not at our log."""
+        uid, version = found.metadata.uid, found.metadata.resource_version
+        if self._told.get(uid) == version:
             return
-        self._told[key] = found.metadata.resource_version
+        self._told[uid] = version
         about = Target.of(self._loop.primary.resource, found)
         message = f"the operator cannot read this object and does nothing about it: {found.error}"
         await self._recorder.post(Emit(about, warning=True, reason=UNREADABLE, message=message))
@@ -164,10 +167,11 @@ class Controller(Generic[P, O]):
         old = self._known.get(key, "")
         if old and old != uid:
             self._memory.pop(old, None)
+            self._told.pop(old, None)
             self._gate.forget(old)
             self._recorder.forget(old)
+            self._queue.succeeded(key)
         if uid:
             self._known[key] = uid
-            self._told.pop(key, None)
         else:
             self._known.pop(key, None)

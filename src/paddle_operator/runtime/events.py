@@ -16,6 +16,9 @@ log = structlog.get_logger()
 
 BURST = 25
 REFILL_SECONDS = 300.0
+# The server takes 253 characters for a name, of which our unique ending needs its part.
+LONGEST_STEM = 200
+LONGEST_MESSAGE = 1024
 
 
 @dataclass
@@ -61,10 +64,11 @@ class EventRecorder:
         stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         # Unique without asking for randomness: the time of this process's life and a running number.
         unique = f"{int(now.timestamp() * 1_000_000):x}-{next(self._numbers)}"
+        stem = about.key.name[:LONGEST_STEM].rstrip("-.")
         return {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
-            "metadata": {"namespace": about.key.namespace, "name": f"{about.key.name}.{unique}"},
+            "metadata": {"namespace": about.key.namespace, "name": f"{stem}.{unique}"},
             "involvedObject": {
                 "apiVersion": about.resource.api_version,
                 "kind": about.resource.kind,
@@ -75,7 +79,7 @@ class EventRecorder:
             },
             "type": "Warning" if event.warning else "Normal",
             "reason": event.reason,
-            "message": event.message,
+            "message": event.message[:LONGEST_MESSAGE],
             "source": {"component": self._component},
             "reportingComponent": self._component,
             "firstTimestamp": stamp,

@@ -36,7 +36,7 @@ TRIES_WHEN_THROTTLED = 5
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far a plan came. At most one of the last three is set; all empty: to the end."""
+    """How far a plan came; the last three empty: to the end. Of an error and ``outdated`` only one is set."""
 
     wrote_status: bool = False
     refusals: tuple[Refusal, ...] = ()
@@ -61,9 +61,12 @@ class Executor:
         wrote_status = False
         for step in plan.steps:
             run = _StepRun()
-            await asyncio.gather(*(self._attempt(action, owner_uid, run) for action in step))
+            # A group, so that no action outlives the turn that sent it, whatever another one raises.
+            async with asyncio.TaskGroup() as tasks:
+                for action in step:
+                    tasks.create_task(self._attempt(action, owner_uid, run))
             _report(step, run)
-            wrote_status = wrote_status or (run.sent > 0 and any(isinstance(one, SetStatus) for one in step))
+            wrote_status = wrote_status or run.wrote_status
             if run.failed:
                 outdated = any(isinstance(error, Conflict) for error in run.errors)
                 error = None if outdated else next(iter(run.errors), None)
@@ -73,14 +76,16 @@ class Executor:
     async def _attempt(self, action: Action, owner_uid: str, run: "_StepRun") -> None:
         """One action, with patience for a server that asks for it. Not begun once another has failed."""
         for last in (False,) * (TRIES_WHEN_THROTTLED - 1) + (True,):
-            await self._wait_if_throttled()
             async with self._places:
+                # With a place in hand: who waited for one may not have heard that the server asks for a pause.
+                await self._wait_if_throttled()
                 if run.failed:
                     return
                 try:
                     refusal = await self._send(action, owner_uid)
                 except Throttled as error:
-                    self._resume_at = asyncio.get_running_loop().time() + error.retry_after_seconds
+                    resume_at = asyncio.get_running_loop().time() + error.retry_after_seconds
+                    self._resume_at = max(self._resume_at, resume_at)
                     if last:
                         run.errors.append(error)
                     continue
@@ -88,13 +93,14 @@ class Executor:
                     run.errors.append(error)
                     return
             run.sent += 1
+            run.wrote_status = run.wrote_status or isinstance(action, SetStatus)
             if refusal is not None:
                 run.refusals.append(refusal)
             return
 
     async def _wait_if_throttled(self) -> None:
-        pause = self._resume_at - asyncio.get_running_loop().time()
-        if pause > 0:
+        clock = asyncio.get_running_loop().time
+        while (pause := self._resume_at - clock()) > 0:
             await asyncio.sleep(pause)
 
     async def _send(self, action: Action, owner_uid: str) -> Refusal | None:
@@ -128,9 +134,10 @@ class Executor:
         found = await self._cluster.get(action.resource, Key(metadata["namespace"], metadata["name"]))
         if not found.metadata.controlled_by(owner_uid):
             return Refusal(action.resource, metadata["name"], taken=True, message="the name is taken")
-        if not metadata["labels"].items() <= found.metadata.labels.items():
-            labels = {"metadata": {"labels": metadata["labels"]}}
-            await self._patch(Patch(Target.of(action.resource, found), labels), owner_uid)
+        labels = metadata.get("labels", {})
+        if not labels.items() <= found.metadata.labels.items():
+            body = {"metadata": {"labels": labels}}
+            await self._patch(Patch(Target.of(action.resource, found), body), owner_uid)
         else:
             self._gate.wrote(owner_uid, action.resource, found)
         return None
@@ -167,6 +174,7 @@ class _StepRun:
 
     def __init__(self) -> None:
         self.sent = 0
+        self.wrote_status = False
         self.errors: list[ApiError] = []
         self.refusals: list[Refusal] = []
 

@@ -2,11 +2,13 @@
 
     Sync ──listed──▶ Follow ──closed by the server──▶ Follow, from the last version seen
       ▲                │ ├── Gone, or silent too long ──▶ Sync
-      │                │ └── broken ──▶ Rest ──▶ Follow
+      │                │ ├── broken ──▶ Rest ──▶ Follow
+      │                │ └── any end of a watch that has not worked ──▶ Rest ──▶ Sync or Follow
       └── refused or broken ──▶ Rest ──▶ Sync
 
 Every state says what comes next; run() only turns the wheel. A watch that was merely cut goes on from the
-last version, because a full list is what costs the server most.
+last version, because a full list is what costs the server most. Rests grow until a watch works again: a list
+that succeeds is no reason to hurry when the watch after it is always refused.
 """
 
 import asyncio
@@ -19,7 +21,7 @@ import structlog
 
 from paddle_operator.api.meta import Key, KubeObject, Unreadable
 from paddle_operator.api.resources import Resource
-from paddle_operator.cluster import ApiError, Change, Cluster, Gone, NotFound, Scope, Verb
+from paddle_operator.cluster import ApiError, Change, Cluster, Gone, NotFound, Scope, Unreachable, Verb
 
 from .store import Store
 
@@ -90,7 +92,7 @@ class Informer(Generic[T]):
 
     def list_again(self) -> None:
         """Give up on the watch at hand: it does not show what we know to have happened."""
-        if self._patience is not None and self._patience.when() is not None:
+        if self._patience is not None and not self._patience.expired():
             self._patience.reschedule(asyncio.get_running_loop().time())
 
     async def _sync(self) -> State:
@@ -98,11 +100,11 @@ class Informer(Generic[T]):
             listing = await self._cluster.list(self.resource, self._scope)
         except ApiError as error:
             return self._rest(error, Sync())
-        self._failures = 0
         touched = self.store.replace(listing.items, int(listing.resource_version))
         self._log.debug("listed", objects=len(listing.items), changed=len(touched))
         for found in listing.items:
-            self._report_if_unreadable(found)
+            if found.metadata.key in touched:
+                self._report_if_unreadable(found)
         self.synced.set()
         for key in touched:
             self._on_change(key)
@@ -111,28 +113,35 @@ class Informer(Generic[T]):
     async def _follow(self, since: str) -> State:
         clock = asyncio.get_running_loop().time
         began = clock()
+        broken: ApiError | None = None
+        then: Sync | Follow = Sync()
         try:
             async with (
-                asyncio.timeout(SILENCE_SECONDS) as self._patience,
+                asyncio.timeout(SILENCE_SECONDS) as patience,
                 aclosing(self._cluster.watch(self.resource, self._scope, since)) as changes,
             ):
+                self._patience = patience
                 async for change in changes:
-                    since = change.resource_version
                     self._take_in(change)
+                    since = change.resource_version
                     self._failures = 0
-                    self._patience.reschedule(clock() + SILENCE_SECONDS)
-        except TimeoutError:
-            self._log.info("watch is silent, listing again", seconds=round(clock() - began))
-            return Sync()
+                    patience.reschedule(clock() + SILENCE_SECONDS)
+            then = Follow(since)
+        except TimeoutError as error:
+            if patience.expired():
+                self._log.info("watch is silent, listing again", seconds=round(clock() - began))
+            else:
+                broken, then = Unreachable(f"watch: {error or 'timed out'}"), Follow(since)
         except Gone:
-            return Sync()
+            self._log.info("watch is too far back, listing again", since=since)
         except ApiError as error:
-            return self._rest(error, Follow(since))
+            broken, then = error, Follow(since)
         finally:
             self._patience = None
-        if clock() - began < SHORT_WATCH_SECONDS:
-            return self._rest(None, Follow(since))
-        return Follow(since)
+        has_worked = clock() - began >= SHORT_WATCH_SECONDS
+        if has_worked:
+            self._failures = 0
+        return then if has_worked and broken is None else self._rest(broken, then)
 
     def _take_in(self, change: Change[T]) -> None:
         found = change.object

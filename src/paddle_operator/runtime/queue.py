@@ -15,6 +15,7 @@ from paddle_operator.api.meta import Key
 PAUSE_SECONDS = 0.05
 FIRST_RETRY_SECONDS = 0.2
 LONGEST_RETRY_SECONDS = 60.0
+SPARE_ENTRIES = 64
 
 
 class KeyQueue:
@@ -90,6 +91,10 @@ class KeyQueue:
             self._push(key, self._due[key])
 
     def _push(self, key: Key, due: float) -> None:
+        if len(self._heap) > 2 * len(self._due) + SPARE_ENTRIES:
+            # Wishes that were overtaken would lie here until their own time, which may be days ahead.
+            self._heap = [entry for entry in self._heap if not self._is_stale(entry)]
+            heapq.heapify(self._heap)
         heapq.heappush(self._heap, (due, next(self._order), key))
         self._changed.set()
 

@@ -35,7 +35,10 @@ class Store(Generic[T]):
         return len(self._objects)
 
     def put(self, found: T | Unreadable) -> set[Key]:
-        """Take in one object; returns the keys that it concerned before and concerns now."""
+        """Take in one object; returns the keys that it concerned before and concerns now.
+
+        One that cannot be read concerns its own key: nothing else is known of it.
+        """
         key = found.metadata.key
         touched = self.drop(key)
         if isinstance(found, Unreadable):
@@ -50,7 +53,8 @@ class Store(Generic[T]):
         return touched
 
     def drop(self, key: Key) -> set[Key]:
-        self._unreadable.pop(key, None)
+        if self._unreadable.pop(key, None) is not None:
+            return {key}
         old = self._objects.pop(key, None)
         concerned = self._concerns(old) if old is not None else None
         if concerned is None:
@@ -67,7 +71,7 @@ class Store(Generic[T]):
         listed: set[Key] = set()
         for one in found:
             listed.add(one.metadata.key)
-            old = self._objects.get(one.metadata.key)
+            old = self._objects.get(one.metadata.key) or self._unreadable.get(one.metadata.key)
             if old is None or old.metadata.resource_version != one.metadata.resource_version:
                 touched |= self.put(one)
         for key in [key for key in (*self._objects, *self._unreadable) if key not in listed]:

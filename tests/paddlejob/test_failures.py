@@ -1,0 +1,87 @@
+"""How pods are judged, and whom to blame."""
+
+from typing import Any
+
+import make
+import pytest
+from make import NOW, seconds
+
+from paddle_operator.api.core import Pod
+from paddle_operator.api.paddlejob import PaddleJob
+from paddle_operator.paddlejob.failures import Verdict, find_failure, in_words, judge
+
+
+def terminated(code: int, after: float = 0, reason: str = "Error") -> dict[str, Any]:
+    return {
+        "terminated": {"exitCode": code, "reason": reason, "finishedAt": (NOW + seconds(after)).isoformat()}
+    }
+
+
+def with_sidecar(training: dict[str, Any], restart_policy: str = "Never") -> Pod:
+    pod = make.template(make.container(name="logger"), make.container(), restartPolicy=restart_policy)
+    statuses = [
+        {"name": "logger", "ready": True, "state": {"running": {}}},
+        {"name": "paddle", "ready": False, "state": training},
+    ]
+    return make.pod(make.paddlejob(pod=pod), 0, "Running", containerStatuses=statuses)
+
+
+@pytest.mark.parametrize(
+    ("training", "policy", "expected"),
+    [
+        (terminated(0), "Never", Verdict.SUCCEEDED),
+        (terminated(3), "Never", Verdict.FAILED),
+        (terminated(3), "OnFailure", Verdict.STARTING),
+        ({"waiting": {"reason": "ContainerCreating"}}, "Never", Verdict.STARTING),
+    ],
+)
+def test_a_sidecar_that_runs_on_does_not_hide_the_end_of_training(
+    training: dict[str, Any], policy: str, expected: Verdict
+) -> None:
+    assert judge(with_sidecar(training, policy)) is expected
+
+
+def failed(job: PaddleJob, rank: int, code: int, after: float = 0) -> Pod:
+    state = terminated(code, after)
+    return make.pod(job, rank, "Failed", containerStatuses=[{"name": "paddle", "state": state}])
+
+
+@pytest.mark.parametrize(
+    ("ends", "blamed"),
+    [
+        ({0: (1, 5.0), 1: (1, 2.0)}, 1),
+        ({0: (1, 2.0), 1: (1, 2.0)}, 0),
+        ({0: (250, 1.0), 1: (3, 2.0)}, 1),
+        ({0: (134, 1.0), 2: (137, 1.0)}, 2),
+        ({1: (250, 2.0), 2: (250, 1.0)}, 2),
+    ],
+    ids=str,
+)
+def test_causes_go_before_victims_then_the_earliest_then_the_lowest_rank(
+    ends: dict[int, tuple[int, float]], blamed: int
+) -> None:
+    job = make.paddlejob(workers=3)
+    pods = [
+        failed(job, rank, *ends[rank]) if rank in ends else make.pod(job, rank, "Running")
+        for rank in range(3)
+    ]
+    failure = find_failure(make.observed(job, *pods, config_map=make.config_map(job)))
+    assert failure is not None
+    assert failure.rank == blamed
+
+
+def test_the_reason_of_the_pod_goes_before_that_of_the_container() -> None:
+    job = make.paddlejob(workers=1)
+    evicted = make.pod(job, 0, "Failed", reason="Evicted", containerStatuses=[])
+    failure = find_failure(make.observed(job, evicted, config_map=make.config_map(job)))
+    assert failure is not None
+    assert (failure.reason, failure.exit_code) == ("Evicted", None)
+    assert in_words(failure) == "worker 0 (pod resnet-worker-0) failed on node node-1: Evicted"
+
+
+def test_a_failure_reads_as_one_sentence() -> None:
+    job = make.paddlejob(workers=1)
+    failure = find_failure(make.observed(job, failed(job, 0, 3), config_map=make.config_map(job)))
+    assert failure is not None
+    expected = "worker 0 (pod resnet-worker-0) failed on node node-1: container paddle exited with 3 (Error)"
+    assert in_words(failure) == expected
