@@ -10,9 +10,16 @@ import yaml
 
 from . import __version__
 from .api.crd import paddle_job_crd
-from .api.load import BadDocument, load_jobs
+from .api.documents import BadDocument, Resolver
+from .api.load import load_jobs
+from .api.paddlejob import PaddleJob
+from .api.structural import Problem
+from .api.validate import not_served
 from .log import LogFormat, LogLevel, configure
+from .paddlejob.pods import overridden_variables
 from .paddlejob.render import render as render_job
+
+MOST_LINES = 20
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -62,7 +69,7 @@ def manager(
     try:
         credentials = load(kubeconfig)
     except ConfigError as error:
-        raise _complaint(str(error)) from None
+        raise _complaint(" ".join(str(error).split())) from None
     asyncio.run(run_manager(credentials, namespace))
 
 
@@ -80,12 +87,24 @@ def render(
     The file is checked as the API server would check it. What only a cluster knows stands in angle brackets.
     """
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        jobs = load_jobs(text, namespace)
-    except (OSError, UnicodeDecodeError) as error:
-        raise _complaint(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        jobs = load_jobs(_read(file), namespace)
+    except UnicodeDecodeError as error:
+        raise _complaint(
+            f"{file}: byte {error.start + 1} is not UTF-8 text; save the file as UTF-8"
+        ) from None
+    except OSError as error:
+        advice = "name a YAML file, or - for standard input"
+        raise _complaint(f"{file}: cannot be read: {error.strerror or error}; {advice}") from None
     except BadDocument as bad:
         raise _complaint(*(f"{file}: {problem}" for problem in bad.problems)) from None
+    if unserved := [(job, problem) for job in jobs for problem in not_served(job)]:
+        raise _complaint(*(_line(file, job, problem) for job, problem in unserved))
+    for job in jobs:
+        if names := overridden_variables(job):
+            dropped = Problem(
+                ", ".join(names), "set by the operator itself; the values in the template are not used"
+            )
+            typer.echo(f"warning: {_line(file, job, dropped)}", err=True)
     _print_documents([manifest for job in jobs for manifest in render_job(job)])
 
 
@@ -98,11 +117,30 @@ def crd() -> None:
     _print_documents([paddle_job_crd()])
 
 
-class _PlainDumper(yaml.SafeDumper):
-    """Without aliases: a part that occurs twice is written twice, as people and simple readers expect."""
+def _read(file: str) -> str:
+    return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode()
+
+
+def _line(file: str, job: PaddleJob, problem: Problem) -> str:
+    return f"{file}: job {job.metadata.name}: {problem}"
+
+
+class _PlainDumper(Resolver, yaml.SafeDumper):
+    """For people, kubectl and simple readers: no aliases, scripts as blocks, quotes where any would misread."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        tag = super().resolve(kind, value, implicit)
+        is_text = tag == self.DEFAULT_SCALAR_TAG
+        return yaml.resolver.Resolver.resolve(self, kind, value, implicit) if is_text else tag
+
+    def represent_text(self, text: str) -> yaml.Node:
+        return self.represent_scalar(self.DEFAULT_SCALAR_TAG, text, style="|" if "\n" in text else None)
+
+
+_PlainDumper.add_representer(str, _PlainDumper.represent_text)
 
 
 def _print_documents(documents: list[dict[str, Any]]) -> None:
@@ -112,6 +150,8 @@ def _print_documents(documents: list[dict[str, Any]]) -> None:
 
 
 def _complaint(*lines: str) -> typer.Exit:
-    for line in lines:
+    for line in lines[:MOST_LINES]:
         typer.echo(f"error: {line}", err=True)
+    if more := lines[MOST_LINES:]:
+        typer.echo(f"error: and {len(more)} more", err=True)
     return typer.Exit(2)

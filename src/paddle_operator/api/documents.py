@@ -73,7 +73,9 @@ def _kind_of(word: str) -> str:
 
 def _read(node: yaml.Node) -> Any:
     if _measure(node, {}) > MOST_CHARACTERS:
-        raise _fault(node, f"has more than {MOST_CHARACTERS} characters once aliases are followed; shorten it")
+        raise _fault(
+            node, f"has more than {MOST_CHARACTERS} characters once aliases are followed; shorten it"
+        )
     return _value(node)
 
 
@@ -145,7 +147,9 @@ def _scalar(node: yaml.Node) -> Any:
             return _number(node, float(text.replace("_", "")))
         case "str" | "timestamp":
             return _text(node, text)
-    raise _fault(node, f"{text[:40]!r} is no {node.tag.removeprefix(_TAG)}; correct it, or write it in quotes")
+    raise _fault(
+        node, f"{text[:40]!r} is no {node.tag.removeprefix(_TAG)}; correct it, or write it in quotes"
+    )
 
 
 def _integer(digits: str) -> int:

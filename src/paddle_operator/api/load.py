@@ -16,6 +16,7 @@ _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
 _NUMBER: Schema = {"type": "integer"}
 _TIME: Schema = {"type": "string", "format": "date-time"}
+_ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _OWNER: Schema = {
     "type": "object",
     "properties": {
@@ -38,6 +39,7 @@ METADATA: Schema = {
         **dict.fromkeys(("generateName", "uid", "resourceVersion", "selfLink"), _TEXT),
         **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), _NUMBER),
         **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), _TIME),
+        "managedFields": {"type": "array", "items": _ANYTHING},
     },
     "required": ["name"],
 }

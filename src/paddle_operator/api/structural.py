@@ -1,7 +1,8 @@
 """Checks a document against a structural schema, as the API server does under strict field validation.
 
 `render` and `run` have no server to ask. The schema is the CRD's own, so both give the same verdict. Only the
-keywords that our CRDs use are known; that is a closed list, and crd.py writes no other.
+keywords that our CRDs use are known; that is a closed list, and crd.py writes no other. A field that is null
+counts as left out: the server drops it before it looks.
 """
 
 import difflib
@@ -20,6 +21,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "number": (int, float),
     "boolean": (bool,),
 }
+# Beyond these the server sees no integer.
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[-+]\d\d:\d\d)")
+_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -34,10 +39,8 @@ class Problem:
 
 
 def check(value: Any, schema: Schema, field: str) -> Iterator[Problem]:
-    if value is None and schema.get("nullable"):
-        return
     if not _has_type(value, schema):
-        yield Problem(field, f"must be {_expected(schema)}, not {_described(value)}")
+        yield Problem(field, f"must be {_expected(schema)}, not {_described(value)}{_remedy(value, schema)}")
         return
     if isinstance(value, dict):
         yield from _check_object(value, schema, field)
@@ -56,32 +59,32 @@ def _has_type(value: Any, schema: Schema) -> bool:
     return isinstance(value, _TYPES[schema["type"]])
 
 
-def _check_object(value: dict[Any, Any], schema: Schema, field: str) -> Iterator[Problem]:
+def _check_object(value: dict[str, Any], schema: Schema, field: str) -> Iterator[Problem]:
     properties = schema.get("properties", {})
-    others = schema.get("additionalProperties")
     for name in schema.get("required", ()):
-        if name not in value:
+        if value.get(name) is None:
             yield Problem(_join(field, name), "is required; add it")
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return
     for name, item in value.items():
-        if not isinstance(name, str):
-            yield Problem(f"{field}.{name}", f"names must be text; write {str(name)!r} in quotes")
-        elif name in properties:
-            yield from check(item, properties[name], _join(field, name))
-        elif isinstance(others, dict):
-            yield from check(item, others, _join(field, name))
-        elif properties:
+        known = properties.get(name) or schema.get("additionalProperties")
+        if not known:
             yield Problem(_join(field, name), "no such field" + _suggestion(name, properties))
+        elif item is not None:
+            yield from check(item, known, _join(field, name))
 
 
 def _check_scalar(value: str | float, schema: Schema, field: str) -> Iterator[Problem]:
     if "enum" in schema and value not in schema["enum"]:
         allowed = ", ".join(repr(one) for one in schema["enum"] if one != "")
-        yield Problem(field, f"{value!r} is not known; use one of {allowed}")
+        yield Problem(field, f"{_shown(value)} is not known; use one of {allowed}")
     if isinstance(value, int | float):
+        if not _LEAST <= value <= _MOST:
+            yield Problem(field, f"must be a whole number of at most 64 bits, not {_shown(value)}")
         if value < schema.get("minimum", value):
-            yield Problem(field, f"must be at least {schema['minimum']}, not {value}")
+            yield Problem(field, f"must be at least {schema['minimum']}, not {_shown(value)}")
         if value > schema.get("maximum", value):
-            yield Problem(field, f"must be at most {schema['maximum']}, not {value}")
+            yield Problem(field, f"must be at most {schema['maximum']}, not {_shown(value)}")
     else:
         yield from _check_text(value, schema, field)
 
@@ -91,8 +94,10 @@ def _check_text(value: str, schema: Schema, field: str) -> Iterator[Problem]:
         yield Problem(field, "must not be empty")
     if len(value) > schema.get("maxLength", len(value)):
         yield Problem(field, f"must be at most {schema['maxLength']} characters long, not {len(value)}")
-    if "pattern" in schema and not re.search(schema["pattern"], value):
-        yield Problem(field, f"{value!r} is not a quantity; write for example 2, 500m or 4Gi")
+    if "pattern" in schema and not re.fullmatch(schema["pattern"], value):
+        yield Problem(field, f"{_shown(value)} is not a quantity; write for example 2, 500m or 4Gi")
+    if schema.get("format") == "date-time" and not _TIME.fullmatch(value):
+        yield Problem(field, f"{_shown(value)} is not a time; write for example 2026-01-31T12:00:00Z")
 
 
 def _suggestion(name: str, properties: Schema) -> str:
@@ -112,9 +117,21 @@ def _described(value: Any) -> str:
     if value is None:
         return "empty"
     words = {dict: "an object", list: "a list", bool: f"{value!r}".lower()}
-    return words.get(type(value), repr(value))
+    return words.get(type(value)) or _shown(value)
+
+
+def _remedy(value: Any, schema: Schema) -> str:
+    takes_text = schema.get("x-kubernetes-int-or-string") or schema["type"] == "string"
+    return "; write it in quotes" if takes_text and isinstance(value, bool | int | float) else ""
+
+
+def _shown(value: Any) -> str:
+    """The value as a person may see it: on one line, and not a page of it."""
+    shown = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
 
 
 def _join(field: str, name: str) -> str:
-    plain = name.isidentifier() or "-" in name
-    return f"{field}.{name}".lstrip(".") if plain else f"{field}[{name}]"
+    if re.fullmatch(r"[\w-]+", name):
+        return f"{field}.{name}".lstrip(".")
+    return f"{field}[{name if name.isprintable() else _shown(name)}]"

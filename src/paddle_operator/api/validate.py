@@ -7,12 +7,18 @@ server has seen, are judged here alone.
 import re
 from collections.abc import Iterator
 
+from .crd import pod_template_schema
 from .names import pod_name
 from .paddlejob import Intranet, Mode, PaddleJob, Role, RoleSpec, read_template
-from .structural import Problem
+from .structural import Problem, check
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LONGEST_LABEL = 63
+_DNS_NAME = re.compile(rf"(?=.{{1,253}}\Z){_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
+_LABEL_WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_ADVICE = (
+    "use at most 63 letters, digits, dashes, dots and underscores, with a letter or digit at each end"
+)
 
 
 def problems(job: PaddleJob) -> tuple[Problem, ...]:
@@ -45,6 +51,14 @@ def _find(job: PaddleJob) -> Iterator[Problem]:
             "metadata.name",
             f"{name!r} cannot begin the names of pods; use lower-case letters, digits and dashes",
         )
+    namespace = job.metadata.namespace
+    if len(namespace) > LONGEST_LABEL or not _DNS_LABEL.fullmatch(namespace):
+        yield Problem(
+            "metadata.namespace",
+            f"{namespace!r} is no name of a namespace; use at most {LONGEST_LABEL} lower-case letters, digits "
+            "and dashes",
+        )
+    yield from _label_problems(job.metadata.labels)
     if job.spec.worker.replicas < 1:
         yield Problem("spec.worker.replicas", "must be at least 1; a job needs a trainer")
     for role, spec in job.roles.items():
@@ -60,13 +74,24 @@ def _role_problems(job: str, role: Role, spec: RoleSpec) -> Iterator[Problem]:
             f"too long: the pod name {longest!r} has {len(longest)} characters and may have {LONGEST_LABEL}; "
             f"shorten it by {spare}",
         )
-    field = f"spec.{role}.template.spec"
-    pod = read_template(spec.template).get("spec")
-    if not isinstance(pod, dict) or not pod.get("containers"):
-        yield Problem(f"{field}.containers", "must have at least one container")
+    field = f"spec.{role}.template"
+    template = read_template(spec.template)
+    if found := tuple(check(template, pod_template_schema(), field)):
+        yield from found
         return
-    if pod.get("restartPolicy") == "Always":
+    if not template["spec"]["containers"]:
+        yield Problem(f"{field}.spec.containers", "must have at least one container; add one named paddle")
+    if template["spec"].get("restartPolicy") == "Always":
         yield Problem(
-            f"{field}.restartPolicy",
+            f"{field}.spec.restartPolicy",
             "Always would never let the job end; use Never (the default) or OnFailure",
         )
+
+
+def _label_problems(labels: dict[str, str]) -> Iterator[Problem]:
+    for name, value in labels.items():
+        domain, slash, word = name.rpartition("/")
+        if not _LABEL_WORD.fullmatch(word) or (slash and not _DNS_NAME.fullmatch(domain)):
+            yield Problem("metadata.labels", f"{name!r} is no name of a label; {_LABEL_ADVICE}")
+        if value and not _LABEL_WORD.fullmatch(value):
+            yield Problem(f"metadata.labels[{name}]", f"{value!r} is no value of a label; {_LABEL_ADVICE}")

@@ -103,9 +103,9 @@ def path(resource: AnyResource, namespace: str, name: str = "", subresource: str
 
 def decode_or_report(resource: Resource[T], body: bytes) -> T | Unreadable:
     """The object, or what can be known of one that does not fit our structs."""
+    if TOO_DEEP in body:
+        return Unreadable(metadata=_metadata_of(body), error="it is nested too deeply")
     try:
-        if TOO_DEEP in body:
-            raise ValueError("it is nested too deeply")
         return msgspec.json.decode(body, type=resource.type)
     except (ValueError, RecursionError) as error:
         return Unreadable(metadata=_metadata_of(body), error=str(error))

@@ -185,20 +185,23 @@ def _tls(path: Path, cluster: _Cluster, user: _User) -> ssl.SSLContext:
             context.verify_mode = ssl.CERT_NONE
         certificate = _pem(path, user.client_certificate_data, user.client_certificate)
         key = _pem(path, user.client_key_data, user.client_key)
-        if bool(certificate) != bool(key):
-            raise ValueError("client-certificate and client-key belong together, and one is missing")
-        if certificate:
+        if certificate and key:
             _load_client_certificate(context, certificate, key)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: a certificate or key cannot be used: {error}") from error
+    if bool(certificate) != bool(key):
+        raise ConfigError(f"{path}: client-certificate and client-key belong together, and one is missing")
     return context
 
 
 def _pem(path: Path, inline: str | None, file: str | None) -> str:
-    """Inline data wins, as with kubectl; paths in a kubeconfig are relative to the file itself."""
+    """Inline data wins, as with kubectl; paths in a kubeconfig are relative to the file itself.
+
+    Only comments in a PEM are not ASCII, and nobody reads them.
+    """
     if inline:
-        return base64.b64decode(inline).decode("ascii")
-    return (path.parent / file).read_text(encoding="ascii") if file else ""
+        return base64.b64decode(inline).decode("ascii", errors="ignore")
+    return (path.parent / file).read_text(encoding="ascii", errors="ignore") if file else ""
 
 
 def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:

@@ -77,7 +77,7 @@ class Executor:
         """One action, with patience for a server that asks for it. Not begun once another has failed."""
         for last in (False,) * (TRIES_WHEN_THROTTLED - 1) + (True,):
             async with self._places:
-                # With a place in hand: who waited for one may not have heard that the server asks for a pause.
+                # With a place in hand: a pause may have been asked for while we waited for one.
                 await self._wait_if_throttled()
                 if run.failed:
                     return
@@ -100,7 +100,7 @@ class Executor:
 
     async def _wait_if_throttled(self) -> None:
         clock = asyncio.get_running_loop().time
-        while (pause := self._resume_at - clock()) > 0:
+        while (pause := self._resume_at - clock()) > 0:  # noqa: ASYNC110 (it may have grown meanwhile)
             await asyncio.sleep(pause)
 
     async def _send(self, action: Action, owner_uid: str) -> Refusal | None:

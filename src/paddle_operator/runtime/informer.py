@@ -131,7 +131,7 @@ class Informer(Generic[T]):
             if patience.expired():
                 self._log.info("watch is silent, listing again", seconds=round(clock() - began))
             else:
-                broken, then = Unreachable(f"watch: {error or 'timed out'}"), Follow(since)
+                broken, then = Unreachable(f"watch: {str(error) or 'timed out'}"), Follow(since)
         except Gone:
             self._log.info("watch is too far back, listing again", since=since)
         except ApiError as error:
