@@ -9,7 +9,7 @@ from make import NOW, seconds
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import find_condition
-from paddle_operator.api.paddlejob import PaddleJob, PaddleJobStatus
+from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import CONFIG_MAPS, PODS
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.paddlejob.reconcile import reconcile
@@ -41,12 +41,7 @@ def changes(plan: Plan) -> dict[str, Any]:
 
 def settled(seen: Observed) -> Observed:
     """The same, after the status has been written: what is left is not about the status."""
-    status = next_status(seen, None, None)
-    return msgspec_replace(seen, status)
-
-
-def msgspec_replace(seen: Observed, status: PaddleJobStatus) -> Observed:
-    job = msgspec.structs.replace(seen.job, status=status)
+    job = msgspec.structs.replace(seen.job, status=next_status(seen, None, None))
     return make.observed(job, *seen.pods, now=seen.now, config_map=seen.config_map)
 
 
@@ -67,6 +62,12 @@ def test_no_config_map_before_every_pod_has_an_address() -> None:
     job = make.paddlejob()
     plan = reconcile(make.observed(job, make.pod(job, 0), make.pod(job, 1, ip="")))
     assert actions(plan, Create) == []
+
+
+def test_no_config_map_while_a_pod_is_on_its_way_out() -> None:
+    job = make.paddlejob()
+    leaving = make.pod(job, 1, metadata={"deletionTimestamp": NOW.isoformat()})
+    assert actions(reconcile(make.observed(job, make.pod(job, 0), leaving)), Create) == []
 
 
 def test_with_all_addresses_comes_the_map_and_then_a_nudge_for_each_pod() -> None:

@@ -27,8 +27,8 @@ def build_config_map(job: PaddleJob, worker_addresses: Sequence[str]) -> Manifes
 
 
 def worker_addresses(seen: Observed) -> list[str] | None:
-    """The workers' addresses by rank, or nothing as long as one of the job's pods has none."""
-    addresses = {name: ipv4_address(pod) for name, pod in seen.own.items()}
+    """The workers' addresses by rank; nothing as long as a pod has none, or is on its way out."""
+    addresses = {name: ipv4_address(pod) for name, pod in seen.own.items() if not pod.metadata.terminating}
     if any(not addresses.get(name) for name in seen.slots):
         return None
     return [addresses[name] for name, slot in seen.slots.items() if slot.role is Role.WORKER]

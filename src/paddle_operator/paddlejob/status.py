@@ -44,6 +44,7 @@ from .obstacles import Obstacle
 # A change of counts alone may wait: a job of a thousand pods shall not write its status a thousand times.
 QUIET_SECONDS = 1.0
 QUIET_SHARE_OF_AGE = 0.25
+LONGEST_QUIET_SECONDS = 30.0
 # What an event may hold; a condition says the same.
 LONGEST_MESSAGE = 1024
 
@@ -63,8 +64,8 @@ def next_status(seen: Observed, obstacle: Obstacle | None, failure: Failure | No
         failure=failure,
         conditions=_conditions(seen, phase, obstacle, failure),
     )
-    if phase is not Phase.PENDING and phase is not Phase.STARTING and status.start_time is None:
-        # A job that ends before all its pods were seen to run has run all the same.
+    if phase in {Phase.RUNNING, Phase.COMPLETED} and status.start_time is None:
+        # A short job can complete before all its pods were seen to run at once; it has run all the same.
         status = msgspec.structs.replace(status, start_time=seen.stamp)
     if status.finished:
         status = msgspec.structs.replace(status, completion_time=seen.stamp)
@@ -148,12 +149,13 @@ def only_counts(changes: dict[str, object]) -> bool:
 
 
 def write_due(seen: Observed) -> datetime:
-    """When a change of counts may be written: a second after the last write, later for an old job."""
+    """When a change of counts may be written: a second after the last write, up to 30 for an old job."""
     if seen.status_written_at is None:
         return seen.now
     born = seen.job.metadata.creation_timestamp or seen.now
     age_seconds = (seen.now - born).total_seconds()
-    return seen.status_written_at + timedelta(seconds=max(QUIET_SECONDS, QUIET_SHARE_OF_AGE * age_seconds))
+    quiet_seconds = min(max(QUIET_SECONDS, QUIET_SHARE_OF_AGE * age_seconds), LONGEST_QUIET_SECONDS)
+    return seen.status_written_at + timedelta(seconds=quiet_seconds)
 
 
 def event_is_warning(condition: Condition) -> bool:
