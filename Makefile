@@ -59,11 +59,24 @@ unit: $(environment) ## tests that need nothing but Python
 apiserver: binaries ## tests against a real kube-apiserver and etcd
 	$(venv_python) -m pytest -m apiserver
 
+pod_template := src/paddle_operator/api/pod_template.json
+kubectl_of_testbed := from testbed.controlplane import ControlPlane; print(ControlPlane("generate").kubectl)
+
+# The testbed goes down whatever happens; a file is replaced only by a whole one.
 .PHONY: generate
-generate: $(environment) ## write again what is made from the types: deploy/v1/crd.yaml
+generate: binaries ## write again what is made from other things: pod_template.json, deploy/v1/crd.yaml, tests/golden
+	@trap '$(venv_python) -m testbed down --name generate; rm -f $(pod_template).new*' EXIT; \
+	trap 'exit 1' INT TERM; set -e; \
+	$(venv_python) -m testbed up --name generate; \
+	kubectl=$$($(venv_python) -c '$(kubectl_of_testbed)'); \
+	KUBECONFIG=$$($(venv_python) -m testbed kubeconfig --name generate) \
+	    "$$kubectl" get --raw /openapi/v3/api/v1 > $(pod_template).new.openapi; \
+	$(venv_python) dev/pod_template.py < $(pod_template).new.openapi > $(pod_template).new; \
+	mv $(pod_template).new $(pod_template)
 	@mkdir -p deploy/v1
 	paddle-operator crd > deploy/v1/crd.yaml.new
 	@mv deploy/v1/crd.yaml.new deploy/v1/crd.yaml
+	REGENERATE=1 $(venv_python) -m pytest -q tests/test_generated.py -k golden
 
 # Only uv itself has to be there, at any version: a lock that cannot be installed must not stop its own repair.
 uv_compile = UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile -q --universal --python-version 3.11 \

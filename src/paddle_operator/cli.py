@@ -126,7 +126,7 @@ def _line(file: str, job: PaddleJob, problem: Problem) -> str:
 
 
 class _PlainDumper(Resolver, yaml.SafeDumper):
-    """For people, kubectl and simple readers: no aliases, scripts as blocks, quotes where any would misread."""
+    """For people and simple readers: no aliases, blocks for scripts, quotes where one would misread."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
@@ -134,7 +134,9 @@ class _PlainDumper(Resolver, yaml.SafeDumper):
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
         tag = super().resolve(kind, value, implicit)
         is_text = tag == self.DEFAULT_SCALAR_TAG
-        return yaml.resolver.Resolver.resolve(self, kind, value, implicit) if is_text else tag
+        if not is_text:
+            return tag
+        return yaml.resolver.Resolver.resolve(self, kind, value, implicit)  # type: ignore[no-untyped-call]
 
     def represent_text(self, text: str) -> yaml.Node:
         return self.represent_scalar(self.DEFAULT_SCALAR_TAG, text, style="|" if "\n" in text else None)
@@ -144,9 +146,16 @@ _PlainDumper.add_representer(str, _PlainDumper.represent_text)
 
 
 def _print_documents(documents: list[dict[str, Any]]) -> None:
-    yaml.dump_all(
-        documents, sys.stdout, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, explicit_start=True
+    # As bytes: what a terminal claims to be able to show is not our concern.
+    text = yaml.dump_all(
+        documents,
+        Dumper=_PlainDumper,
+        sort_keys=False,
+        allow_unicode=True,
+        explicit_start=True,
+        encoding="utf-8",
     )
+    typer.echo(text, nl=False)
 
 
 def _complaint(*lines: str) -> typer.Exit:

@@ -50,7 +50,7 @@ class Resolver(yaml.resolver.Resolver):
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
         if kind is yaml.ScalarNode and implicit[0]:
             return _TAG + _kind_of(value)
-        return super().resolve(kind, value, implicit)
+        return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
 
 
 class _Loader(Resolver, yaml.SafeLoader):

@@ -15,13 +15,14 @@ from .validate import problems
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
 _NUMBER: Schema = {"type": "integer"}
+_SWITCH: Schema = {"type": "boolean"}
 _TIME: Schema = {"type": "string", "format": "date-time"}
 _ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _OWNER: Schema = {
     "type": "object",
     "properties": {
         **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _TEXT),
-        **dict.fromkeys(("controller", "blockOwnerDeletion"), {"type": "boolean"}),
+        **dict.fromkeys(("controller", "blockOwnerDeletion"), _SWITCH),
     },
     "required": ["apiVersion", "kind", "name", "uid"],
 }

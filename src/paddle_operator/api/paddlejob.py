@@ -131,9 +131,9 @@ class PaddleJobSpec(Record, frozen=True):
 
 
 class PodReference(Record, frozen=True):
-    kind: str
-    name: str
-    uid: str
+    kind: Annotated[str, Meta(description="Pod.")]
+    name: Annotated[str, Meta(description="The name of the pod.")]
+    uid: Annotated[str, Meta(description="Tells it from namesakes of other times.")]
 
 
 class RoleStatus(Record, frozen=True):

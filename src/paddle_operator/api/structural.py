@@ -101,7 +101,7 @@ def _check_text(value: str, schema: Schema, field: str) -> Iterator[Problem]:
 
 
 def _suggestion(name: str, properties: Schema) -> str:
-    near = difflib.get_close_matches(name, properties, n=1)
+    near = difflib.get_close_matches(name, properties, n=1, cutoff=0.75)
     return f"; did you mean {near[0]}?" if near else "; remove it or correct its name"
 
 

@@ -55,8 +55,8 @@ def _find(job: PaddleJob) -> Iterator[Problem]:
     if len(namespace) > LONGEST_LABEL or not _DNS_LABEL.fullmatch(namespace):
         yield Problem(
             "metadata.namespace",
-            f"{namespace!r} is no name of a namespace; use at most {LONGEST_LABEL} lower-case letters, digits "
-            "and dashes",
+            f"{namespace!r} is no name of a namespace; use at most {LONGEST_LABEL} lower-case letters, "
+            "digits and dashes",
         )
     yield from _label_problems(job.metadata.labels)
     if job.spec.worker.replicas < 1:
@@ -81,10 +81,11 @@ def _role_problems(job: str, role: Role, spec: RoleSpec) -> Iterator[Problem]:
         return
     if not template["spec"]["containers"]:
         yield Problem(f"{field}.spec.containers", "must have at least one container; add one named paddle")
-    if template["spec"].get("restartPolicy") == "Always":
+    policy = template["spec"].get("restartPolicy") or "Never"
+    if policy not in {"Never", "OnFailure"}:
+        fault = "would never let the job end" if policy == "Always" else "is not known"
         yield Problem(
-            f"{field}.spec.restartPolicy",
-            "Always would never let the job end; use Never (the default) or OnFailure",
+            f"{field}.spec.restartPolicy", f"{policy!r} {fault}; use Never (the default) or OnFailure"
         )
 
 

@@ -26,7 +26,8 @@ def build_pod(job: PaddleJob, role: Role, rank: int) -> Manifest:
     name = pod_name(job.metadata.name, role, rank)
     template = read_template(job.roles[role].template)
     spec = template["spec"]
-    spec.setdefault("restartPolicy", "Never")
+    # Left empty it would be Always, and the job would never end.
+    spec["restartPolicy"] = spec.get("restartPolicy") or "Never"
     _equip(training_container(spec), job, role, rank)
     return {
         "apiVersion": "v1",

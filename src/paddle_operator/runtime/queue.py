@@ -16,6 +16,8 @@ PAUSE_SECONDS = 0.05
 FIRST_RETRY_SECONDS = 0.2
 LONGEST_RETRY_SECONDS = 60.0
 SPARE_ENTRIES = 64
+# Clocks tick: to wait for less than a tick would be to wait without time going on, for ever.
+TICK_SECONDS = 1e-5
 
 
 class KeyQueue:
@@ -64,7 +66,7 @@ class KeyQueue:
             while self._heap and self._is_stale(self._heap[0]):
                 heapq.heappop(self._heap)
             wait = self._heap[0][0] - _now() if self._heap else None
-            if wait is not None and wait <= 0:
+            if wait is not None and wait <= TICK_SECONDS:
                 _, _, key = heapq.heappop(self._heap)
                 del self._due[key]
                 self._taken.add(key)

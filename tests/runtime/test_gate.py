@@ -1,0 +1,111 @@
+"""No decision before the cache has shown our own last write."""
+
+from typing import cast
+
+import pytest
+from scripted import config_map, its_owner, itself, key, pod
+
+from paddle_operator.api.core import ConfigMap, Pod
+from paddle_operator.api.meta import KubeObject
+from paddle_operator.api.resources import CONFIG_MAPS, PODS, AnyResource, Target
+from paddle_operator.runtime.gate import CacheGate
+from paddle_operator.runtime.store import Store
+
+ME, OTHER = "uid-a", "uid-b"
+
+
+class Caches:
+    def __init__(self) -> None:
+        self.pods = Store[Pod](its_owner)
+        self.maps = Store[ConfigMap](itself)
+        stores = cast("dict[AnyResource, Store[KubeObject]]", {PODS: self.pods, CONFIG_MAPS: self.maps})
+        self.gate = CacheGate(stores)
+
+
+@pytest.fixture
+def caches() -> Caches:
+    return Caches()
+
+
+def test_the_gate_is_open_to_who_has_written_nothing(caches: Caches) -> None:
+    assert caches.gate.behind(ME) == set()
+
+
+def test_a_write_shuts_the_gate_until_the_cache_has_come_as_far(caches: Caches) -> None:
+    caches.gate.wrote(ME, PODS, pod("a-0", 12))
+    assert caches.gate.behind(ME) == {PODS}
+    caches.pods.advance("11")
+    assert caches.gate.behind(ME) == {PODS}
+    caches.pods.advance("12")
+    assert caches.gate.behind(ME) == set()
+
+
+def test_the_newest_of_many_writes_counts_in_whatever_order_the_answers_came(caches: Caches) -> None:
+    for version in (12, 15, 9):
+        caches.gate.wrote(ME, PODS, pod("a-0", version))
+    caches.pods.advance("14")
+    assert caches.gate.behind(ME) == {PODS}
+    caches.pods.advance("15")
+    assert caches.gate.behind(ME) == set()
+
+
+def test_versions_are_compared_as_numbers(caches: Caches) -> None:
+    caches.pods.advance("9")
+    caches.gate.wrote(ME, PODS, pod("a-0", 10))
+    assert caches.gate.behind(ME) == {PODS}
+
+
+def test_each_kind_has_to_come_as_far_by_itself(caches: Caches) -> None:
+    caches.gate.wrote(ME, PODS, pod("a-0", 12))
+    caches.gate.wrote(ME, CONFIG_MAPS, config_map("a", 13))
+    caches.pods.advance("99")
+    assert caches.gate.behind(ME) == {CONFIG_MAPS}
+
+
+def test_one_owner_does_not_wait_for_the_writes_of_another(caches: Caches) -> None:
+    caches.gate.wrote(OTHER, PODS, pod("b-0", 12))
+    assert caches.gate.behind(ME) == set()
+
+
+def test_a_write_that_was_made_and_undone_at_once_opens_the_gate_too(caches: Caches) -> None:
+    """The pod came and went before we looked: the cache never holds it, but has come past it."""
+    caches.gate.wrote(ME, PODS, pod("a-0", 12))
+    caches.pods.drop(key("a-0"))
+    caches.pods.advance("13")
+    assert caches.gate.behind(ME) == set()
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_open"),
+    [
+        (pod("a-0", 5), False),
+        (pod("a-0", 6, deletion_timestamp="2026-11-18T00:00:00Z"), True),
+        (pod("a-0", 7, uid="a namesake made later"), True),
+        (None, True),
+    ],
+    ids=["still alive", "being deleted", "another of that name", "gone"],
+)
+def test_a_delete_is_seen_when_the_pod_is_no_longer_shown_alive(
+    caches: Caches, shown: Pod | None, is_open: bool
+) -> None:
+    caches.gate.deleted(ME, Target.of(PODS, pod("a-0", 5)))
+    if shown is not None:
+        caches.pods.put(shown)
+    assert caches.gate.behind(ME) == (set() if is_open else {PODS})
+
+
+def test_what_was_seen_once_is_not_asked_again(caches: Caches) -> None:
+    caches.gate.deleted(ME, Target.of(PODS, pod("a-0", 5)))
+    assert caches.gate.behind(ME) == set()
+    caches.pods.put(pod("a-0", 5))
+    assert caches.gate.behind(ME) == set()
+
+
+def test_nothing_is_kept_of_who_is_forgotten_or_has_seen_all(caches: Caches) -> None:
+    caches.gate.wrote(ME, PODS, pod("a-0", 12))
+    caches.gate.wrote(OTHER, PODS, pod("b-0", 12))
+    caches.gate.forget(ME)
+    caches.gate.forget("never heard of")
+    caches.pods.advance("12")
+    assert caches.gate.behind(OTHER) == set()
+    assert not caches.gate._unseen

@@ -1,0 +1,84 @@
+"""Files that are made from other files are up to date; `make generate` writes them again."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+from testbed.controlplane import ControlPlane
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN = ROOT / "tests" / "golden" / "render"
+EXAMPLES = {
+    **{file.parent.name: file for file in sorted(ROOT.glob("examples/*/job.yaml"))},
+    **{file.stem: file for file in sorted(ROOT.glob("deploy/examples/*.yaml"))},
+}
+REGENERATING = bool(os.environ.get("REGENERATE"))
+
+
+def paddle_operator(*arguments: str) -> str:
+    command = [sys.executable, "-m", "paddle_operator", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
+
+
+def pod_template_tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pod_template", ROOT / "dev" / "pod_template.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_crd_file_is_what_the_command_prints() -> None:
+    stored = (ROOT / "deploy" / "v1" / "crd.yaml").read_text(encoding="utf-8")
+    assert stored == paddle_operator("crd"), "deploy/v1/crd.yaml is out of date: run `make generate`"
+
+
+def test_there_are_examples() -> None:
+    assert {"01-single", "02-collective", "resnet"} <= EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_golden_render_of_an_example(name: str) -> None:
+    """What users see of a change in what a job becomes. REGENERATE=1 writes it anew, for the diff."""
+    golden = GOLDEN / f"{name}.yaml"
+    rendered = paddle_operator("render", str(EXAMPLES[name].relative_to(ROOT)))
+    if REGENERATING:
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_text(rendered, encoding="utf-8")
+    assert golden.is_file(), f"tests/golden/render/{name}.yaml is missing: run `make generate`"
+    assert golden.read_text(encoding="utf-8") == rendered, "run `make generate`, and look at the diff"
+
+
+def test_golden_renders_are_all_of_an_example() -> None:
+    stale = sorted(GOLDEN.glob("*.yaml")) if GOLDEN.is_dir() else []
+    stale = [file for file in stale if file.stem not in EXAMPLES]
+    if REGENERATING:
+        for file in stale:
+            file.unlink()
+        stale = []
+    assert stale == [], "the example is gone: run `make generate`"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_render_is_yaml_with_every_pod_and_then_the_config_map(name: str) -> None:
+    documents = list(yaml.safe_load_all(paddle_operator("render", str(EXAMPLES[name]))))
+    workers = yaml.safe_load(EXAMPLES[name].read_text(encoding="utf-8"))["spec"]["worker"]["replicas"]
+    assert [document["kind"] for document in documents] == [*["Pod"] * workers, "ConfigMap"]
+
+
+@pytest.mark.apiserver
+def test_the_schema_of_a_pod_template_is_that_of_the_real_server(apiserver: ControlPlane) -> None:
+    kubectl = [str(apiserver.kubectl), "--kubeconfig", str(apiserver.kubeconfig)]
+    command = [*kubectl, "get", "--raw", "/openapi/v3/api/v1"]
+    published = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    stored = (ROOT / "src" / "paddle_operator" / "api" / "pod_template.json").read_text(encoding="utf-8")
+    expected = pod_template_tool().pod_template_schema(published)
+    assert json.loads(stored) == expected, "pod_template.json is out of date: run `make generate`"
