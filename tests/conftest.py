@@ -17,6 +17,9 @@ from paddle_operator.kube.transport import Transport
 from testbed.controlplane import ControlPlane
 from testbed.node import FakeNode
 
+# Otherwise Python 3.11 makes an event loop for whoever asks, and pytest-asyncio asks, and nobody closes it.
+asyncio.set_event_loop(None)
+
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"
 

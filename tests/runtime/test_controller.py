@@ -219,10 +219,10 @@ class TestAFailure:
         office.decide = decide
         office.script([config_map("bad"), config_map("good")], 30.0, modified(config_map("good", 9)))
         with capture_logs() as logs:
-            await office.run_for(200)
+            await office.run_for(150)
         assert office.times("good") == [0, 30]
         assert office.times("bad")[:5] == pytest.approx([0, 0.2, 0.6, 1.4, 3.0])
-        assert 10 <= len(office.times("bad")) <= 13
+        assert 9 <= len(office.times("bad")) <= 12
         assert {line["event"] for line in logs if line["log_level"] == "error"} == {"turn failed"}
 
     async def test_that_ends_is_forgotten(self, office: Office) -> None:

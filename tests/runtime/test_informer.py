@@ -161,7 +161,9 @@ async def test_a_watch_that_ends_at_once_every_time_does_not_become_a_hot_loop(
     # 0.25 + 0.5 + ... + 16 s take 32 s; then one in 30 s.
     assert 20 <= len(watcher.times("watch")) <= 30
     assert len(watcher.times("list")) <= (30 if isinstance(end, Gone) else 1)
-    gaps = [late - early for early, late in zip(watcher.times("watch"), watcher.times("watch")[1:], strict=False)]
+    gaps = [
+        late - early for early, late in zip(watcher.times("watch"), watcher.times("watch")[1:], strict=False)
+    ]
     assert gaps[:4] == pytest.approx([0.25, 0.5, 1, 2])
     assert max(gaps) == pytest.approx(LONGEST_REST_SECONDS)
 

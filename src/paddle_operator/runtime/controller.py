@@ -119,7 +119,7 @@ class Controller(Generic[P, O]):
             refusals=outcome.refusals,
             status_written_at=self._now() if outcome.wrote_status else memory.status_written_at,
         )
-        self._schedule(key, plan, outcome)
+        self._schedule(key, uid, plan, outcome)
 
     async def _tell_unreadable(self, found: Unreadable) -> None:
         """Once a version. Its owner looks at the object, not at our log."""
@@ -131,9 +131,12 @@ class Controller(Generic[P, O]):
         message = f"the operator cannot read this object and does nothing about it: {found.error}"
         await self._recorder.post(Emit(about, warning=True, reason=UNREADABLE, message=message))
 
-    def _schedule(self, key: Key, plan: Plan, outcome: Outcome) -> None:
+    def _schedule(self, key: Key, uid: str, plan: Plan, outcome: Outcome) -> None:
         if outcome.complete:
             self._queue.succeeded(key)
+            if self._gate.behind(uid):
+                # What we wrote comes back and brings a turn with it, unless the watch is broken.
+                self._queue.add(key, GATE_LOOK_SECONDS)
             if plan.wake_at is not None:
                 self._queue.add(key, max(0.0, (plan.wake_at - self._now()).total_seconds()))
         elif not outcome.outdated:
