@@ -66,7 +66,7 @@ def json_answer(document: Any, status: int = 200, **headers: str) -> Answer:
 
 
 def bytes_answer(body: bytes, status: int = 200, **headers: str) -> Answer:
-    async def answer(request: web.Request) -> web.StreamResponse:  # noqa: ARG001, RUF029
+    async def answer(request: web.Request) -> web.StreamResponse:
         return web.Response(body=body, status=status, headers=headers)
 
     return answer

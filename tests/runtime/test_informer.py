@@ -9,6 +9,7 @@ from scripted import (
     FOR_EVER,
     Script,
     ScriptedCluster,
+    WatchStep,
     added,
     bookmark,
     config_map,
@@ -184,8 +185,9 @@ async def test_a_server_that_refuses_lists_is_asked_less_and_less(watcher: Watch
 
 
 async def test_a_watch_that_works_again_ends_the_back_off(watcher: Watcher) -> None:
+    nine: list[list[WatchStep]] = [[Unreachable("down")] for _ in range(9)]
     watcher.script.watches = [
-        *([Unreachable("down")] for _ in range(9)),
+        *nine,
         [bookmark(9), Unreachable("down")],
         [100.0, Unreachable("down")],  # quiet, but it lasted
         [FOR_EVER],

@@ -1,6 +1,5 @@
 """The Cluster protocol over HTTP: paths, bodies, and decoding with a guard around each object."""
 
-import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TypeVar
@@ -20,10 +19,6 @@ R = TypeVar("R")
 PAGE_SIZE = 500
 # The server ends a watch after this time; until then it sends a bookmark about once a minute.
 WATCH_SECONDS = 300
-# Deeper than any sound object, and far from where the decoder gives up.
-DEEPEST = 100
-TOO_DEEP = b'"\\u2026nested too deeply\\u2026"'
-_BRACKET_OR_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{}\]]', re.DOTALL)
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -103,8 +98,6 @@ def path(resource: AnyResource, namespace: str, name: str = "", subresource: str
 
 def decode_or_report(resource: Resource[T], body: bytes) -> T | Unreadable:
     """The object, or what can be known of one that does not fit our structs."""
-    if TOO_DEEP in body:
-        return Unreadable(metadata=_metadata_of(body), error="it is nested too deeply")
     try:
         return msgspec.json.decode(body, type=resource.type)
     except (ValueError, RecursionError) as error:
@@ -132,11 +125,8 @@ def _metadata_of(body: bytes) -> ObjectMeta:
 def _read(kind: type[R], body: bytes | msgspec.Raw) -> R:
     """For answers that must be readable; if they are not, it is as if there had been none."""
     try:
-        try:
-            return msgspec.json.decode(body, type=kind)
-        except RecursionError:
-            return msgspec.json.decode(_without_depths(bytes(body)), type=kind)
-    except ValueError as error:
+        return msgspec.json.decode(body, type=kind)
+    except (ValueError, RecursionError) as error:
         raise Unreachable(f"the server's answer cannot be read: {error}") from error
 
 
@@ -151,26 +141,6 @@ def _checked(version: str) -> str:
     if not version.isdecimal():
         raise Unreachable(f"the server's answer has the resourceVersion {version!r}, which is not a number")
     return version
-
-
-def _without_depths(body: bytes) -> bytes:
-    """The same JSON with a mark in place of what is nested too deeply for the decoder.
-
-    The server takes 10,000 levels where a schema leaves fields open. One such object, which any user may
-    make, must not keep us from reading the others in its page or its own name in a watch.
-    """
-    kept: list[bytes] = []
-    depth = begin = 0
-    for token in _BRACKET_OR_TEXT.finditer(body):
-        if token[0] in {b"[", b"{"}:
-            depth += 1
-            if depth == DEEPEST:
-                kept.append(body[begin : token.start()])
-        elif token[0] in {b"]", b"}"}:
-            if depth == DEEPEST:
-                begin = token.end()
-            depth -= 1
-    return TOO_DEEP.join([*kept, body[begin:]])
 
 
 def _change(resource: Resource[T], line: _Line) -> Change[T]:

@@ -34,6 +34,7 @@ class _Cluster(msgspec.Struct, rename="kebab"):
     certificate_authority_data: str | None = None
     insecure_skip_tls_verify: bool | None = None
     proxy_url: Any = None
+    tls_server_name: Any = None
 
 
 class _User(msgspec.Struct, rename="kebab"):
@@ -45,6 +46,8 @@ class _User(msgspec.Struct, rename="kebab"):
     client_key_data: str | None = None
     exec: Any = None
     auth_provider: Any = None
+    username: Any = None
+    as_: Any = msgspec.field(name="as", default=None)
 
 
 class _Context(msgspec.Struct):
@@ -120,7 +123,7 @@ def from_file(path: Path) -> Credentials:
     context = _find(path, "context", config.contexts, config.current_context).context or _Context()
     cluster = _find(path, "cluster", config.clusters, context.cluster or "").cluster or _Cluster()
     user = _find(path, "user", config.users, context.user or "").user or _User()
-    _refuse_plugins(path, cluster, user)
+    _refuse_what_we_cannot(path, cluster, user)
     server = cluster.server or ""
     if not server.startswith(("https://", "http://")):
         raise ConfigError(f"{path}: cluster {context.cluster!r} has no http(s) server address")
@@ -163,17 +166,22 @@ def _find(path: Path, kind: str, entries: tuple[N, ...] | None, name: str) -> N:
     raise ConfigError(f"{path}: names the {kind} {name!r}, which is not in its {kind}s")
 
 
-def _refuse_plugins(path: Path, cluster: _Cluster, user: _User) -> None:
-    for name, entry in (("exec", user.exec), ("auth-provider", user.auth_provider)):
+def _refuse_what_we_cannot(path: Path, cluster: _Cluster, user: _User) -> None:
+    """What kubectl understands and we do not; passed over, it would lead elsewhere or be somebody else."""
+    entries = {
+        "exec": user.exec,
+        "auth-provider": user.auth_provider,
+        "username": user.username,
+        "as": user.as_,
+        "proxy-url": cluster.proxy_url,
+        "tls-server-name": cluster.tls_server_name,
+    }
+    for name, entry in entries.items():
         if entry is not None:
             raise ConfigError(
-                f"{path}: log-in by {name!r} is not supported yet; use a token or a client certificate "
-                "(`kubectl create token ACCOUNT` makes one)"
+                f"{path}: {name!r} is not supported yet; use a token (`kubectl create token ACCOUNT` makes "
+                "one) or a client certificate, and a server address that is reached directly"
             )
-    if cluster.proxy_url is not None:
-        raise ConfigError(
-            f"{path}: 'proxy-url' is not supported yet; use a server address that is reached directly"
-        )
 
 
 def _tls(path: Path, cluster: _Cluster, user: _User) -> ssl.SSLContext:
@@ -200,8 +208,15 @@ def _pem(path: Path, inline: str | None, file: str | None) -> str:
     Only comments in a PEM are not ASCII, and nobody reads them.
     """
     if inline:
-        return base64.b64decode(inline).decode("ascii", errors="ignore")
-    return (path.parent / file).read_text(encoding="ascii", errors="ignore") if file else ""
+        content = base64.b64decode("".join(inline.split()), validate=True)
+    elif file:
+        content = (path.parent / file).read_bytes()
+    else:
+        return ""
+    if not content.strip():
+        # Taken for none, an empty authority would mean to trust whomever the machine trusts.
+        raise ValueError(f"{file or 'the inline data'} is empty")
+    return content.decode("ascii", errors="ignore")
 
 
 def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:

@@ -18,6 +18,8 @@ REQUEST_SECONDS = 30.0
 CONNECT_SECONDS = 5.0
 # The server's own bound for an object in etcd is 1.5 MiB; a line of a watch is one object.
 LONGEST_LINE = 16 * 1024 * 1024
+# What aiohttp and the socket below it raise; ValueError for addresses that are none.
+TROUBLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
 
 
 class Transport:
@@ -69,7 +71,7 @@ class Transport:
                         response.status, answer, response.headers.get("Retry-After", "")
                     )
                 return answer
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except TROUBLE as error:
             raise Unreachable(f"{method} {path}: {_described(error)}") from error
 
     async def lines(self, path: str, query: dict[str, str]) -> AsyncGenerator[bytes, None]:
@@ -87,7 +89,7 @@ class Transport:
                 async with aclosing(_split_lines(response.content)) as lines:
                     async for line in lines:
                         yield line
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except TROUBLE as error:
             raise Unreachable(f"GET {path}: {_described(error)}") from error
 
     def _headers(self) -> dict[str, str]:
