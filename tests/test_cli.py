@@ -157,7 +157,7 @@ def test_a_variable_of_the_user_that_is_not_used_is_a_warning() -> None:
     env = [{"name": "PADDLE_TRAINER_ID", "value": "7"}, {"name": "MINE", "value": "1"}]
     result = run("render", "-", stdin=job_with(f"{POD}.containers.0.env", env))
     assert result.exit_code == 0
-    assert result.stderr.startswith("warning: -: job resnet: PADDLE_TRAINER_ID: ")
+    assert result.stderr.startswith("warning: standard input: job resnet: PADDLE_TRAINER_ID: ")
     assert "MINE" not in result.stderr
     assert "value: '7'" not in result.stdout
 
@@ -174,8 +174,8 @@ def test_a_bad_file_is_refused_with_file_field_and_remedy(tmp_path: Path, bad: B
 def test_what_is_not_served_yet_is_refused_by_field_and_job() -> None:
     text = json.dumps(make.manifest(ps={"replicas": 1, "template": make.template()}, elastic=1))
     first, second = complaints(run("render", "-", stdin=text))
-    assert first.startswith("error: -: job resnet: spec.ps: parameter-server mode is not served")
-    assert second.startswith("error: -: job resnet: spec.elastic: ")
+    assert first.startswith("error: standard input: job resnet: spec.ps: parameter-server mode is not served")
+    assert second.startswith("error: standard input: job resnet: spec.elastic: ")
 
 
 def test_a_thousand_mistakes_do_not_fill_the_screen() -> None:

@@ -13,10 +13,10 @@ from .api.crd import paddle_job_crd
 from .api.documents import BadDocument, Resolver
 from .api.load import load_jobs
 from .api.paddlejob import PaddleJob
-from .api.structural import Problem
-from .api.validate import not_served
+from .api.schema_check import Problem
+from .api.validate import is_dns_label, not_served
 from .log import LogFormat, LogLevel, configure
-from .paddlejob.pods import overridden_variables
+from .paddlejob.pods import dropped_variables_of
 from .paddlejob.render import render as render_job
 
 MOST_LINES = 20
@@ -66,6 +66,8 @@ def manager(
     from .kube.config import ConfigError, load  # noqa: PLC0415
 
     configure(log_level, log_format)
+    if namespace and not is_dns_label(namespace):
+        raise _complaint(f"--namespace: {namespace!r} is no name of a namespace")
     try:
         credentials = load(kubeconfig)
     except ConfigError as error:
@@ -96,11 +98,11 @@ def render(
         advice = "name a YAML file, or - for standard input"
         raise _complaint(f"{file}: cannot be read: {error.strerror or error}; {advice}") from None
     except BadDocument as bad:
-        raise _complaint(*(f"{file}: {problem}" for problem in bad.problems)) from None
+        raise _complaint(*(f"{_shown_name(file)}: {problem}" for problem in bad.problems)) from None
     if unserved := [(job, problem) for job in jobs for problem in not_served(job)]:
         raise _complaint(*(_line(file, job, problem) for job, problem in unserved))
     for job in jobs:
-        if names := overridden_variables(job):
+        if names := dropped_variables_of(job):
             dropped = Problem(
                 ", ".join(names), "set by the operator itself; the values in the template are not used"
             )
@@ -122,7 +124,11 @@ def _read(file: str) -> str:
 
 
 def _line(file: str, job: PaddleJob, problem: Problem) -> str:
-    return f"{file}: job {job.metadata.name}: {problem}"
+    return f"{_shown_name(file)}: job {job.metadata.name}: {problem}"
+
+
+def _shown_name(file: str) -> str:
+    return "standard input" if file == "-" else file
 
 
 class _PlainDumper(Resolver, yaml.SafeDumper):

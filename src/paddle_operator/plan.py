@@ -23,10 +23,11 @@ class Create:
 
 @dataclass(frozen=True)
 class Patch:
-    """A merge patch of a child. No resourceVersion, so that it does not race the kubelet's writes."""
+    """A merge patch. Of a child it has no resourceVersion, so that it does not race the kubelet's writes."""
 
     target: Target
     body: Manifest
+    purpose: str
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from paddle_operator.api.crd import Schema, paddle_job_crd, paddle_job_schema, p
 
 # What `kubectl apply` can store in its annotation.
 MOST_BYTES = 262_144
-# The keywords that structural.check knows, or may pass over.
+# The keywords that schema_check.check knows, or may pass over.
 CHECKED = {
     "type", "properties", "additionalProperties", "items", "required", "enum", "minimum", "maximum",
     "minLength", "maxLength", "pattern", "format", "nullable", "x-kubernetes-int-or-string",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paddle_operator.api.documents import BadDocument
 from paddle_operator.api.load import load_jobs
 from paddle_operator.api.paddlejob import PaddleJob, read_template
-from paddle_operator.api.structural import Problem
+from paddle_operator.api.schema_check import Problem
 from paddle_operator.api.validate import not_served
 
 SEEDS = sorted((Path(__file__).parents[1] / "golden" / "seeds").glob("*.yaml"))

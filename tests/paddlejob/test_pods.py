@@ -8,7 +8,7 @@ import pytest
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.paddlejob import Role
 from paddle_operator.paddlejob.environment import OURS, shared_variables
-from paddle_operator.paddlejob.pods import build_pod, overridden_variables
+from paddle_operator.paddlejob.pods import build_pod, dropped_variables_of
 
 
 def built(pod: Manifest | None = None, rank: int = 0, **fields: Any) -> Manifest:
@@ -90,14 +90,14 @@ def test_the_users_variables_come_after_ours_and_may_refer_to_them() -> None:
 def test_a_user_cannot_change_who_a_process_is(name: str) -> None:
     pod_template = make.template(make.container(env=[{"name": name, "value": "mine"}]))
     assert environment(built(pod_template)).get(name) != "mine"
-    assert overridden_variables(make.paddlejob(pod=pod_template)) == [name]
+    assert dropped_variables_of(make.paddlejob(pod=pod_template)) == [name]
 
 
 def test_the_users_backend_and_flags_win() -> None:
     user = [{"name": "PADDLE_DISTRI_BACKEND", "value": "nccl"}]
     pod_template = make.template(make.container(env=user))
     assert environment(built(pod_template))["PADDLE_DISTRI_BACKEND"] == "nccl"
-    assert overridden_variables(make.paddlejob(pod=pod_template)) == []
+    assert dropped_variables_of(make.paddlejob(pod=pod_template)) == []
 
 
 @pytest.mark.parametrize(

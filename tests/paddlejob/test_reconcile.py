@@ -78,6 +78,17 @@ def test_with_all_addresses_comes_the_map_and_then_a_nudge_for_each_pod() -> Non
     assert data["PADDLE_TRAINER_ENDPOINTS"] == "198.18.0.1:2379,198.18.0.2:2379"
 
 
+def test_sidecars_that_start_without_the_map_do_not_keep_it_from_being_made() -> None:
+    job = make.paddlejob(pod=make.template(make.container(name="logger"), make.container()))
+    statuses = [
+        {"name": "logger", "ready": True, "state": {"running": {}}},
+        {"name": "paddle", "state": {"waiting": {"reason": "CreateContainerConfigError"}}},
+    ]
+    pods = [make.pod(job, rank, "Pending", containerStatuses=statuses) for rank in (0, 1)]
+    assert shape(reconcile(settled(make.observed(job, *pods)))) == ["1 create configmaps", "2 patch"]
+    assert len(actions(reconcile(make.observed(job, pods[0])), Create)) == 1
+
+
 def test_at_rest_nothing_is_done() -> None:
     job = make.paddlejob()
     pods = [make.pod(job, rank, "Running") for rank in (0, 1)]

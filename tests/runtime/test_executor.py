@@ -61,7 +61,7 @@ def delete(name: str) -> Delete:
 
 
 def patch(name: str) -> Patch:
-    return Patch(Target.of(PODS, pod(name, 3)), {"metadata": {"annotations": {"x": "1"}}})
+    return Patch(Target.of(PODS, pod(name, 3)), {"metadata": {"annotations": {"x": "1"}}}, "mark")
 
 
 def set_status() -> SetStatus:

@@ -77,12 +77,6 @@ class Pod(KubeObject, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
-    @property
-    def has_started(self) -> bool:
-        """A container of it has run, so its environment was read and is fixed."""
-        ended = self.status.phase in {"Succeeded", "Failed"}
-        return ended or any(container.has_started for container in self.status.container_statuses)
-
 
 class ConfigMap(KubeObject, frozen=True):
     """A config map without its data: whose it is, and of which attempt, is all that we ask."""

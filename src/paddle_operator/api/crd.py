@@ -28,6 +28,22 @@ FIXED_REPLICAS = {
 }
 
 
+# The rest repeats validate.py, so that a mistake is refused when the job is applied.
+DNS_LABEL_NAME = {
+    "rule": "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+    "message": "metadata.name must be a DNS label, which pods need: lower-case letters, digits and dashes",
+}
+SHORT_NAME = {
+    "rule": "size(self.metadata.name) + size('-worker-') + size(string(self.spec.worker.replicas - 1)) <= 63",
+    "message": "metadata.name is too long: with -worker- and a rank it makes the name of a pod, at most 63",
+}
+ENDING_PODS = {
+    "rule": "!has(self.template.spec.restartPolicy) || self.template.spec.restartPolicy != 'Always'",
+    "fieldPath": ".template.spec.restartPolicy",
+    "message": "Always would never let the job end; use Never (the default) or OnFailure",
+}
+
+
 @functools.cache
 def pod_template_schema() -> Schema:
     """The published schema of a pod template, inlined; made by dev/pod_template.py."""
@@ -86,6 +102,8 @@ def paddle_job_schema() -> Schema:
     status = schema_of(inspect.type_info(PaddleJobStatus))
     # One worker at least; the struct shares its bounds with the roles that may be empty.
     worker = spec["properties"]["worker"]
+    for role in ("worker", "ps", "heter"):
+        spec["properties"][role]["x-kubernetes-validations"] = [ENDING_PODS]
     worker["properties"]["replicas"] = {**worker["properties"]["replicas"], "minimum": 1, "default": 1}
     status["properties"]["conditions"] |= {
         "x-kubernetes-list-type": "map",
@@ -95,6 +113,7 @@ def paddle_job_schema() -> Schema:
         "type": "object",
         "description": "One training job of PaddlePaddle.",
         "required": ["spec"],
+        "x-kubernetes-validations": [DNS_LABEL_NAME, SHORT_NAME],
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},

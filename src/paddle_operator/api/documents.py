@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from .structural import Problem
+from .schema_check import Problem
 
 # What the API server takes in one request; aliases must not make a page of text into more.
 MOST_CHARACTERS = 3 * 1024 * 1024

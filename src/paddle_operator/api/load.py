@@ -9,8 +9,8 @@ from .crd import paddle_job_schema
 from .documents import BadDocument, read_documents
 from .paddlejob import PaddleJob
 from .resources import PADDLE_JOBS
-from .structural import Problem, Schema, check
-from .validate import problems
+from .schema_check import Problem, Schema, check
+from .validate import spec_problems
 
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
@@ -80,7 +80,7 @@ def _load_job(document: Any, namespace: str) -> Iterator[PaddleJob]:
     except msgspec.MsgspecError as error:
         what, _, where = str(error).partition(" - at `$")
         raise BadDocument(Problem(where.strip("`.") or "document", what)) from error
-    if broken := problems(job):
+    if broken := spec_problems(job):
         raise BadDocument(*broken)
     yield job
 

@@ -65,7 +65,14 @@ class RoleSpec(Record, frozen=True):
             description="The pod of this role. Training runs in the container named paddle, else the first."
         ),
     ]
-    replicas: Annotated[int, Meta(ge=0, le=6000, description="How many pods of this role.")] = 1
+    replicas: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=6000,
+            description="How many pods of this role; 1 if left out. Fixed for the life of a job.",
+        ),
+    ] = 1
     requests: (
         Annotated[int, Meta(ge=0, le=6000, description="Elastic jobs: the fewest pods to train with.")] | None
     ) = None
@@ -92,12 +99,15 @@ class SampleSetRef(Record, frozen=True):
 class PaddleJobSpec(Record, frozen=True):
     worker: Annotated[RoleSpec, Meta(description="The trainers; at least one.")]
     clean_pod_policy: Annotated[
-        CleanPodPolicy, Meta(description="When the pods of a finished job are deleted.")
+        CleanPodPolicy,
+        Meta(description="When the pods of a finished job are deleted. Empty: as OnCompletion."),
     ] = CleanPodPolicy.UNSET
     clean_policy: Annotated[
-        CleanPodPolicy, Meta(description="An older spelling of cleanPodPolicy, which goes before it.")
+        CleanPodPolicy, Meta(description="An older spelling of cleanPodPolicy; used if that is empty.")
     ] = CleanPodPolicy.UNSET
-    intranet: Annotated[Intranet, Meta(description="How pods reach each other.")] = Intranet.UNSET
+    intranet: Annotated[Intranet, Meta(description="How pods reach each other. Empty: as PodIP.")] = (
+        Intranet.UNSET
+    )
     with_gloo: (
         Annotated[
             int, Meta(ge=0, le=2, description="gloo in PS mode: 0 none, 1 workers, 2 workers and servers.")
@@ -119,11 +129,11 @@ class PaddleJobSpec(Record, frozen=True):
         return Mode.COLLECTIVE if self.worker.replicas > 1 else Mode.SINGLE
 
     @property
-    def cleaning(self) -> CleanPodPolicy:
+    def effective_clean_pod_policy(self) -> CleanPodPolicy:
         return self.clean_pod_policy or self.clean_policy or CleanPodPolicy.ON_COMPLETION
 
     @property
-    def network(self) -> Intranet:
+    def effective_intranet(self) -> Intranet:
         """The network mode with the two spellings of the host network made one."""
         if self.intranet is Intranet.HOST_NETWORK:
             return Intranet.HOST

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from .crd import pod_template_schema
 from .names import pod_name
 from .paddlejob import Intranet, Mode, PaddleJob, Role, RoleSpec, read_template
-from .structural import Problem, check
+from .schema_check import Problem, check
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LONGEST_LABEL = 63
@@ -21,7 +21,7 @@ _LABEL_ADVICE = (
 )
 
 
-def problems(job: PaddleJob) -> tuple[Problem, ...]:
+def spec_problems(job: PaddleJob) -> tuple[Problem, ...]:
     """What the user must change before anything is created; empty for a good job."""
     return tuple(_find(job))
 
@@ -32,7 +32,7 @@ def not_served(job: PaddleJob) -> tuple[Problem, ...]:
     asked = {
         "spec.ps": ("parameter-server mode", spec.mode is Mode.PS),
         "spec.heter": ("heterogeneous training", Role.HETER in job.roles),
-        "spec.intranet": (f"network mode {spec.intranet}", spec.network is not Intranet.POD_IP),
+        "spec.intranet": (f"network mode {spec.intranet}", spec.effective_intranet is not Intranet.POD_IP),
         "spec.elastic": ("elastic training", bool(spec.elastic)),
         "spec.schedulingPolicy": ("gang scheduling", spec.scheduling_policy is not None),
         "spec.sampleSetRef": ("cached training data", spec.sample_set_ref is not None),
@@ -44,15 +44,19 @@ def not_served(job: PaddleJob) -> tuple[Problem, ...]:
     )
 
 
+def is_dns_label(name: str) -> bool:
+    return len(name) <= LONGEST_LABEL and _DNS_LABEL.fullmatch(name) is not None
+
+
 def _find(job: PaddleJob) -> Iterator[Problem]:
     name = job.metadata.name
     if not _DNS_LABEL.fullmatch(name):
         yield Problem(
             "metadata.name",
-            f"{name!r} cannot begin the names of pods; use lower-case letters, digits and dashes",
+            f"{name!r} is no DNS label, which pods need; use lower-case letters, digits and dashes",
         )
     namespace = job.metadata.namespace
-    if len(namespace) > LONGEST_LABEL or not _DNS_LABEL.fullmatch(namespace):
+    if not is_dns_label(namespace):
         yield Problem(
             "metadata.namespace",
             f"{namespace!r} is no name of a namespace; use at most {LONGEST_LABEL} lower-case letters, "
@@ -81,6 +85,9 @@ def _role_problems(job: str, role: Role, spec: RoleSpec) -> Iterator[Problem]:
         return
     if not template["spec"]["containers"]:
         yield Problem(f"{field}.spec.containers", "must have at least one container; add one named paddle")
+    for position, container in enumerate(template["spec"]["containers"]):
+        if not container.get("image"):
+            yield Problem(f"{field}.spec.containers[{position}].image", "is required; name the image to run")
     policy = template["spec"].get("restartPolicy") or "Never"
     if policy not in {"Never", "OnFailure"}:
         fault = "would never let the job end" if policy == "Always" else "is not known"

@@ -5,8 +5,8 @@ from paddle_operator.api.paddlejob import CleanPodPolicy, Phase
 from paddle_operator.api.resources import PODS, Target
 from paddle_operator.plan import Delete, Patch, Step
 
-from .failures import Verdict, judge
 from .observed import Observed
+from .verdicts import Verdict, judge
 
 _CLEANED_AFTER = {
     CleanPodPolicy.ALWAYS: {Phase.COMPLETED, Phase.FAILED},
@@ -19,7 +19,7 @@ _CLEANED_AFTER = {
 def clean_up(seen: Observed, end: Phase) -> Step:
     """Delete the pods, or, where they are kept, end those that still run: a finished job holds no GPU."""
     live = [pod for pod in seen.own.values() if not pod.metadata.terminating]
-    if end in _CLEANED_AFTER[seen.job.spec.cleaning]:
+    if end in _CLEANED_AFTER[seen.job.spec.effective_clean_pod_policy]:
         return tuple(Delete(Target.of(PODS, pod)) for pod in live)
     return tuple(_stop(pod) for pod in live if _still_runs(pod))
 
@@ -31,4 +31,4 @@ def _still_runs(pod: Pod) -> bool:
 
 def _stop(pod: Pod) -> Patch:
     """The kubelet ends a pod whose deadline has passed, and keeps the object and its log."""
-    return Patch(Target.of(PODS, pod), {"spec": {"activeDeadlineSeconds": 1}})
+    return Patch(Target.of(PODS, pod), {"spec": {"activeDeadlineSeconds": 1}}, purpose="stop")

@@ -1,57 +1,17 @@
-"""How a pod is judged, and which of several failed pods is to blame."""
+"""Which of several failed pods is to blame, and how that reads."""
 
 from datetime import UTC, datetime
-from enum import StrEnum
 
-from paddle_operator.api.core import ContainerStatus, Pod
-from paddle_operator.api.names import POD_LOST, TRAINING_CONTAINER
+from paddle_operator.api.core import Pod
+from paddle_operator.api.names import POD_LOST
 from paddle_operator.api.paddlejob import Failure
 
 from .observed import Observed, Slot
+from .verdicts import Verdict, has_started, judge
 
 # Ends that only mean "a peer died": Paddle's launcher reports 250, a plain script aborts with 134.
 VICTIM_EXIT_CODES = frozenset({134, 250})
 _NEVER = datetime.max.replace(tzinfo=UTC)
-
-
-class Verdict(StrEnum):
-    """Where one pod is; the values are the counters of the status."""
-
-    PENDING = "pending"
-    STARTING = "starting"
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-
-
-def judge(pod: Pod) -> Verdict:
-    match pod.status.phase:
-        case "Succeeded":
-            return Verdict.SUCCEEDED
-        case "Failed":
-            return Verdict.FAILED
-        case "Running":
-            return _judge_running(pod)
-        case "Unknown":
-            return Verdict.UNKNOWN
-    return Verdict.PENDING
-
-
-def _judge_running(pod: Pod) -> Verdict:
-    """A pod runs on while a side-car does; if nothing is restarted, the training container decides."""
-    training = training_status(pod)
-    ended = training.state.terminated if training is not None else None
-    if ended is not None and pod.spec.restart_policy == "Never":
-        return Verdict.SUCCEEDED if ended.exit_code == 0 else Verdict.FAILED
-    ready = all(container.ready for container in pod.status.container_statuses)
-    return Verdict.RUNNING if ready else Verdict.STARTING
-
-
-def training_status(pod: Pod) -> ContainerStatus | None:
-    names = [container.name for container in pod.spec.containers]
-    chosen = TRAINING_CONTAINER if TRAINING_CONTAINER in names else next(iter(names), "")
-    return next((status for status in pod.status.container_statuses if status.name == chosen), None)
 
 
 def find_failure(seen: Observed) -> Failure | None:
@@ -64,7 +24,7 @@ def find_failure(seen: Observed) -> Failure | None:
 
 def _find_lost(seen: Observed) -> Failure | None:
     """A pod that is gone after peers were told its address. Another one would not be found by them."""
-    if seen.own_config_map is None and not any(pod.has_started for pod in seen.own.values()):
+    if seen.own_config_map is None and not any(map(has_started, seen.own.values())):
         return None
     name, slot = next(seen.missing, ("", None))
     if slot is None:

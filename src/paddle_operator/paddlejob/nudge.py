@@ -15,6 +15,7 @@ from paddle_operator.api.resources import PODS, Target
 from paddle_operator.plan import Patch
 
 from .observed import Observed
+from .verdicts import has_started
 
 AGAIN_AFTER = timedelta(seconds=3)
 MOST_NUDGES = 4
@@ -25,6 +26,7 @@ def nudges(seen: Observed) -> tuple[Patch, ...]:
         Patch(
             Target.of(PODS, pod),
             {"metadata": {"annotations": {ANNOTATION_NUDGE: f"{count + 1} {seen.now.isoformat()}"}}},
+            purpose="nudge",
         )
         for pod, count, due in _waiting(seen)
         if due <= seen.now
@@ -39,7 +41,7 @@ def next_nudge(seen: Observed) -> datetime | None:
 def _waiting(seen: Observed) -> Iterator[tuple[Pod, int, datetime]]:
     """Pods whose containers have not started: how often each was nudged, and when the next nudge is due."""
     for pod in seen.own.values():
-        if pod.metadata.terminating or pod.has_started:
+        if pod.metadata.terminating or has_started(pod):
             continue
         count, at = _last_nudge(pod)
         if at is None:

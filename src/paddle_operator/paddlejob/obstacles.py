@@ -11,7 +11,7 @@ from paddle_operator.api.names import (
     REFUSED,
 )
 from paddle_operator.api.resources import PADDLE_JOBS
-from paddle_operator.api.validate import not_served, problems
+from paddle_operator.api.validate import not_served, spec_problems
 from paddle_operator.plan import Refusal
 
 from .config_map import has_only_ipv6
@@ -31,14 +31,15 @@ class Obstacle:
 def find_obstacle(seen: Observed) -> Obstacle | None:
     """The first that applies; the user's own mistakes come first."""
     if not seen.own:
-        if found := problems(seen.job):
+        if found := spec_problems(seen.job):
             return Obstacle(INVALID_SPEC, "; ".join(map(str, found)), ends_unseen=False)
         if found := not_served(seen.job):
             return Obstacle(NOT_SERVED, "; ".join(map(str, found)), ends_unseen=False)
         if obstacle := _left_by_namesake(seen) or _foreign_config_map(seen):
             return obstacle
     if seen.refusals:
-        return _refused(seen.refusals[0])
+        # By name, so that the message does not change with the order of the answers.
+        return _refused(min(seen.refusals, key=lambda refusal: refusal.name))
     return _no_ipv4(seen)
 
 

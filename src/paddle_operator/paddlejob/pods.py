@@ -56,7 +56,7 @@ def training_container(spec: dict[str, Any]) -> dict[str, Any]:
     return next((one for one in containers if one.get("name") == TRAINING_CONTAINER), containers[0])
 
 
-def overridden_variables(job: PaddleJob) -> list[str]:
+def dropped_variables_of(job: PaddleJob) -> list[str]:
     """The variables in the job's templates that its pods will not get, because they are ours to set."""
     names: set[str] = set()
     for role in job.roles.values():

@@ -15,8 +15,9 @@ from .failures import find_failure
 from .nudge import next_nudge, nudges
 from .observed import Observed
 from .obstacles import Obstacle, find_obstacle
-from .pods import build_pod, overridden_variables
+from .pods import build_pod, dropped_variables_of
 from .status import next_status, write_due, write_status
+from .verdicts import has_started
 
 # Nothing tells us when somebody else's config map or pod is gone, so we look.
 LOOK_AGAIN_AFTER = timedelta(seconds=10)
@@ -47,13 +48,13 @@ def children(seen: Observed) -> tuple[Step, ...]:
     if seen.own_config_map is not None:
         return (nudges(seen),)
     addresses = worker_addresses(seen)
-    if addresses is None or all(pod.has_started for pod in seen.own.values()):
+    if addresses is None or all(map(has_started, seen.own.values())):
         return ()
     return ((Create(CONFIG_MAPS, build_config_map(seen.job, addresses)),), nudges(seen))
 
 
 def _warn_of_dropped_variables(seen: Observed) -> Step:
-    names = overridden_variables(seen.job) if not seen.own else []
+    names = dropped_variables_of(seen.job) if not seen.own else []
     if not names:
         return ()
     message = f"the operator sets {', '.join(names)} itself; the values in the template are not used"
@@ -67,7 +68,7 @@ def _say_terminating(seen: Observed) -> Plan:
     release: Step = ()
     if len(kept) < len(job.metadata.finalizers):
         body = {"metadata": {"finalizers": kept, "resourceVersion": job.metadata.resource_version}}
-        release = (Patch(Target.of(PADDLE_JOBS, job), body),)
+        release = (Patch(Target.of(PADDLE_JOBS, job), body, purpose="take the old finalizer off"),)
     if job.status.finished:
         return _plan(release)
     status = msgspec.structs.replace(job.status, phase=Phase.TERMINATING)

@@ -37,9 +37,10 @@ from paddle_operator.api.paddlejob import (
 from paddle_operator.api.resources import PADDLE_JOBS, PODS, Target
 from paddle_operator.plan import Emit, SetStatus, Step, merge_patch
 
-from .failures import Verdict, in_words, judge
+from .failures import in_words
 from .observed import Observed
 from .obstacles import Obstacle
+from .verdicts import Verdict, judge
 
 # A change of counts alone may wait: a job of a thousand pods shall not write its status a thousand times.
 QUIET_SECONDS = 1.0

@@ -82,7 +82,7 @@ class Controller(Generic[P, O]):
                 tasks.create_task(informer.run())
             for informer in self._informers:
                 await informer.synced.wait()
-            log.info("ready", objects=len(self._loop.primary.store))
+            log.info("ready", **{self._loop.primary.resource.plural: len(self._loop.primary.store)})
             for _ in range(WORKERS):
                 tasks.create_task(self._work())
 
@@ -140,9 +140,13 @@ class Controller(Generic[P, O]):
             if plan.wake_at is not None:
                 self._queue.add(key, max(0.0, (plan.wake_at - self._now()).total_seconds()))
         elif not outcome.outdated:
-            delay = self._queue.retry(key)
-            if outcome.error is not None:
-                log.warning("plan failed", error=str(outcome.error), again_seconds=delay)
+            problem = outcome.error or outcome.refusals[0].message
+            log.warning(
+                "plan stopped",
+                step=outcome.failed_step,
+                problem=str(problem),
+                again_seconds=self._queue.retry(key),
+            )
         else:
             # The newer version is on its way and brings a turn with it; this is only in case it is not.
             self._queue.add(key, GATE_LOOK_SECONDS)
@@ -174,6 +178,7 @@ class Controller(Generic[P, O]):
             self._gate.forget(old)
             self._recorder.forget(old)
             self._queue.succeeded(key)
+            log.info("gone")
         if uid:
             self._known[key] = uid
         else:

@@ -7,7 +7,7 @@ What a failure means is not decided here: the outcome is handed back as a value.
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -43,6 +43,8 @@ class Outcome:
     outdated: bool = False
     """Somebody else changed the object meanwhile: look again, nothing is wrong."""
     error: ApiError | None = None
+    failed_step: str = field(default="", compare=False)
+    """What was being done, and how far it came: for the log."""
 
     @property
     def complete(self) -> bool:
@@ -65,12 +67,13 @@ class Executor:
             async with asyncio.TaskGroup() as tasks:
                 for action in step:
                     tasks.create_task(self._attempt(action, owner_uid, run))
-            _report(step, run)
             wrote_status = wrote_status or run.wrote_status
             if run.failed:
                 outdated = any(isinstance(error, Conflict) for error in run.errors)
                 error = None if outdated else next(iter(run.errors), None)
-                return Outcome(wrote_status, tuple(run.refusals), outdated, error)
+                failed = f"{_described(step[0])}: {run.sent - len(run.refusals)} of {len(step)} done"
+                return Outcome(wrote_status, tuple(run.refusals), outdated, error, failed)
+            _report(step)
         return Outcome(wrote_status)
 
     async def _attempt(self, action: Action, owner_uid: str, run: "_StepRun") -> None:
@@ -137,7 +140,7 @@ class Executor:
         labels = metadata.get("labels", {})
         if not labels.items() <= found.metadata.labels.items():
             body = {"metadata": {"labels": labels}}
-            await self._patch(Patch(Target.of(action.resource, found), body), owner_uid)
+            await self._patch(Patch(Target.of(action.resource, found), body, purpose="label"), owner_uid)
         else:
             self._gate.wrote(owner_uid, action.resource, found)
         return None
@@ -183,26 +186,21 @@ class _StepRun:
         return bool(self.errors or self.refusals)
 
 
-def _report(step: Step, run: _StepRun) -> None:
-    """One line a step: what was done, to how many."""
-    kinds = Counter(_described(action) for action in step if not isinstance(action, Emit))
-    for what, count in kinds.items():
-        if run.failed:
-            problem = run.errors[0] if run.errors else run.refusals[0].message
-            log.info("step failed", step=what, wanted=count, sent=run.sent, problem=str(problem))
-        else:
-            log.info(what, count=count)
+def _report(step: Step) -> None:
+    """One line for each kind of action; what fails is reported by whoever tries again."""
+    for what, count in Counter(map(_described, step)).items():
+        log.info(what, **({"count": count} if count > 1 else {}))
 
 
 def _described(action: Action) -> str:
     match action:
         case Create(resource=resource):
-            return f"created {resource.plural}"
-        case Patch(target=target):
-            return f"patched {target.resource.plural}"
+            return f"create {resource.plural}"
+        case Patch(target=target, purpose=purpose):
+            return f"{purpose} {target.resource.plural}"
         case Delete(target=target):
-            return f"deleted {target.resource.plural}"
+            return f"delete {target.resource.plural}"
         case SetStatus(changes=changes):
-            return f"status {changes.get('phase', 'updated')}"
-        case Emit(reason=reason):
-            return f"event {reason}"
+            return f"set phase {changes['phase']}" if "phase" in changes else "set status"
+        case Emit(reason=reason, message=message):
+            return f"say {reason}: {message}"

@@ -21,7 +21,17 @@ import structlog
 
 from paddle_operator.api.meta import Key, KubeObject, Unreadable
 from paddle_operator.api.resources import Resource
-from paddle_operator.cluster import ApiError, Change, Cluster, Gone, NotFound, Scope, Unreachable, Verb
+from paddle_operator.cluster import (
+    ApiError,
+    Change,
+    Cluster,
+    Forbidden,
+    Gone,
+    NotFound,
+    Scope,
+    Unreachable,
+    Verb,
+)
 
 from .store import Store
 
@@ -165,9 +175,14 @@ class Informer(Generic[T]):
     def _rest(self, error: ApiError | None, then: Sync | Follow) -> Rest:
         seconds = min(FIRST_REST_SECONDS * 2.0 ** min(self._failures, 16), LONGEST_REST_SECONDS)
         self._failures += 1
-        if isinstance(error, NotFound):
-            hint = f"is the CustomResourceDefinition of {self.resource} installed?"
-            self._log.warning("cannot watch, trying again", error=str(error), hint=hint, seconds=seconds)
-        elif error is not None:
-            self._log.warning("cannot watch, trying again", error=str(error), seconds=seconds)
+        if error is not None:
+            self._log.warning("cannot follow", error=str(error), again_seconds=seconds, **self._hint(error))
         return Rest(seconds, then)
+
+    def _hint(self, error: ApiError) -> dict[str, str]:
+        match error:
+            case NotFound():
+                return {"hint": f"is the CustomResourceDefinition of {self.resource} installed?"}
+            case Forbidden():
+                return {"hint": f"the account needs the verbs list and watch on {self.resource}"}
+        return {}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddle_operator.api.structural import Problem, check
+from paddle_operator.api.schema_check import Problem, check
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
@@ -79,9 +79,9 @@ def test_what_the_server_takes_is_taken(field: str, value: Any) -> None:
         ("count", -1, "count: must be at least 0, not -1"),
         ("count", 10, "count: must be at most 9, not 10"),
         ("count", 1.5, "count: must be a whole number, not 1.5"),
-        ("count", "1", "count: must be a whole number, not '1'"),
+        ("count", "1", "count: must be a whole number, not '1'; remove the quotes"),
         ("count", True, "count: must be a whole number, not true"),
-        ("share", "1", "share: must be a number, not '1'"),
+        ("share", "1", "share: must be a number, not '1'; remove the quotes"),
         ("on", "yes", "on: must be true or false, not 'yes'"),
         ("on", 1, "on: must be true or false, not 1"),
         ("policy", "never", "policy: 'never' is not known; use one of 'Never', 'Always'"),

@@ -121,8 +121,12 @@ def _described(value: Any) -> str:
 
 
 def _remedy(value: Any, schema: Schema) -> str:
-    takes_text = schema.get("x-kubernetes-int-or-string") or schema["type"] == "string"
-    return "; write it in quotes" if takes_text and isinstance(value, bool | int | float) else ""
+    wanted = "string" if schema.get("x-kubernetes-int-or-string") else schema["type"]
+    if wanted == "string" and isinstance(value, bool | int | float):
+        return "; write it in quotes"
+    if wanted in {"integer", "number"} and isinstance(value, str) and value.isdecimal():
+        return "; remove the quotes"
+    return f"; write [{_shown(value)}]" if wanted == "array" and isinstance(value, str) else ""
 
 
 def _shown(value: Any) -> str:
