@@ -21,7 +21,7 @@ help: ## list the targets
 .PHONY: demo
 demo: ## a training job from YAML to result on this machine (comes with the next milestone)
 	@echo "make demo will run a PaddleJob from YAML to result on this machine. It comes with the next milestone."
-	@echo "What works today: \`make test\`, then \`.venv/bin/paddle-operator render\` with a file of examples/."
+	@echo "What works today: \`make environment\`, then \`.venv/bin/paddle-operator render examples/02-collective/job.yaml\`."
 	@exit 1
 
 .PHONY: test

@@ -95,6 +95,7 @@ def _up(plane: ControlPlane) -> int:
     else:
         print(f"testbed {plane.name}: already up at {plane.url}")
     print(f"export KUBECONFIG={plane.kubeconfig}")
+    print(f"export PATH={plane.kubectl.parent}:$PATH")
     return 0
 
 

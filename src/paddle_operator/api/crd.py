@@ -38,9 +38,10 @@ SHORT_NAME = {
     "message": "metadata.name is too long: with -worker- and a rank it makes the name of a pod, at most 63",
 }
 ENDING_PODS = {
-    "rule": "!has(self.template.spec.restartPolicy) || self.template.spec.restartPolicy != 'Always'",
+    "rule": "!has(self.template.spec.restartPolicy)"
+    " || self.template.spec.restartPolicy in ['', 'Never', 'OnFailure']",
     "fieldPath": ".template.spec.restartPolicy",
-    "message": "Always would never let the job end; use Never (the default) or OnFailure",
+    "message": "use Never (the default) or OnFailure; Always would never let the job end",
 }
 
 
