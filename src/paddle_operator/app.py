@@ -3,12 +3,12 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
 import structlog
 
-from .api.core import ConfigMap
 from .api.meta import Key, KubeObject
 from .api.names import LABEL_JOB_UID, LABEL_RES_TYPE
 from .api.paddlejob import PaddleJob
@@ -72,8 +72,8 @@ class PaddleJobManager:
         config_map = self._config_maps.store.get(key)
         if config_map is None and not pods and not job.status.finished:
             # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
-            config_map = await self._look_up_config_map(key)
-        return Observed(
+            config_map = await self._look_up(CONFIG_MAPS, key)
+        seen = Observed(
             job=job,
             now=self._now(),
             pods=pods,
@@ -81,10 +81,17 @@ class PaddleJobManager:
             refusals=memory.refusals,
             status_written_at=memory.status_written_at,
         )
+        return await self._with_hidden_pods(seen) if seen.peers_are_told and seen.missing else seen
 
-    async def _look_up_config_map(self, key: Key) -> ConfigMap | None:
+    async def _with_hidden_pods(self, seen: Observed) -> Observed:
+        """To call a pod lost is final, and a pod without its labels is not lost: ask for it by name."""
+        keys = [Key(seen.job.metadata.namespace, name) for name in seen.missing]
+        found = [pod for key in keys if (pod := await self._look_up(PODS, key)) is not None]
+        return replace(seen, pods=(*seen.pods, *found))
+
+    async def _look_up(self, resource: Resource[T], key: Key) -> T | None:
         try:
-            return await self._cluster.get(CONFIG_MAPS, key)
+            return await self._cluster.get(resource, key)
         except NotFound:
             return None
 

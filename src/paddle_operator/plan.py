@@ -43,6 +43,10 @@ class SetStatus:
     changes: Manifest
 
 
+# What an event may hold; a condition says the same.
+LONGEST_MESSAGE = 1024
+
+
 @dataclass(frozen=True)
 class Emit:
     about: Target

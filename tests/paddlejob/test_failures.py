@@ -8,7 +8,7 @@ from make import NOW, seconds
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.paddlejob.failures import find_failure, in_words
+from paddle_operator.paddlejob.failures import find_failed_pod, in_words
 from paddle_operator.paddlejob.verdicts import Verdict, has_started, judge
 
 
@@ -39,12 +39,12 @@ def with_sidecar(training: dict[str, Any], restart_policy: str = "Never") -> Pod
 def test_a_sidecar_that_runs_on_does_not_hide_the_end_of_training(
     training: dict[str, Any], policy: str, expected: Verdict
 ) -> None:
-    assert judge(with_sidecar(training, policy)) is expected
+    assert judge(with_sidecar(training, policy), "paddle") is expected
 
 
 def test_a_sidecar_that_runs_does_not_mean_that_training_has_begun() -> None:
-    assert not has_started(with_sidecar({"waiting": {"reason": "CreateContainerConfigError"}}))
-    assert has_started(with_sidecar({"running": {}}))
+    assert not has_started(with_sidecar({"waiting": {"reason": "CreateContainerConfigError"}}), "paddle")
+    assert has_started(with_sidecar({"running": {}}), "paddle")
 
 
 def failed(job: PaddleJob, rank: int, code: int, after: float = 0) -> Pod:
@@ -71,7 +71,7 @@ def test_causes_go_before_victims_then_the_earliest_then_the_lowest_rank(
         failed(job, rank, *ends[rank]) if rank in ends else make.pod(job, rank, "Running")
         for rank in range(3)
     ]
-    failure = find_failure(make.observed(job, *pods, config_map=make.config_map(job)))
+    failure = find_failed_pod(make.observed(job, *pods, config_map=make.config_map(job)))
     assert failure is not None
     assert failure.rank == blamed
 
@@ -79,7 +79,7 @@ def test_causes_go_before_victims_then_the_earliest_then_the_lowest_rank(
 def test_the_reason_of_the_pod_goes_before_that_of_the_container() -> None:
     job = make.paddlejob(workers=1)
     evicted = make.pod(job, 0, "Failed", reason="Evicted", containerStatuses=[])
-    failure = find_failure(make.observed(job, evicted, config_map=make.config_map(job)))
+    failure = find_failed_pod(make.observed(job, evicted, config_map=make.config_map(job)))
     assert failure is not None
     assert (failure.reason, failure.exit_code) == ("Evicted", None)
     assert in_words(failure) == "worker 0 (pod resnet-worker-0) failed on node node-1: Evicted"
@@ -87,7 +87,26 @@ def test_the_reason_of_the_pod_goes_before_that_of_the_container() -> None:
 
 def test_a_failure_reads_as_one_sentence() -> None:
     job = make.paddlejob(workers=1)
-    failure = find_failure(make.observed(job, failed(job, 0, 3), config_map=make.config_map(job)))
+    failure = find_failed_pod(make.observed(job, failed(job, 0, 3), config_map=make.config_map(job)))
     assert failure is not None
     expected = "worker 0 (pod resnet-worker-0) failed on node node-1: container paddle exited with 3 (Error)"
     assert in_words(failure) == expected
+
+
+def test_a_failed_init_container_is_named() -> None:
+    job = make.paddlejob(workers=1)
+    broken = [{"name": "fetch", "state": terminated(4)}]
+    pod = make.pod(job, 0, "Failed", initContainerStatuses=broken, containerStatuses=[])
+    failure = find_failed_pod(make.observed(job, pod))
+    assert failure is not None
+    assert (failure.container, failure.exit_code) == ("fetch", 4)
+
+
+def test_the_training_container_is_that_of_the_template_whatever_was_put_before_it() -> None:
+    job = make.paddlejob(workers=1, pod=make.template(make.container(name="trainer")))
+    statuses = [
+        {"name": "injected-proxy", "ready": True, "state": {"running": {}}},
+        {"name": "trainer", "state": terminated(0)},
+    ]
+    pod = make.pod(job, 0, "Running", containerStatuses=statuses)
+    assert make.observed(job, pod).verdicts == {"resnet-worker-0": Verdict.SUCCEEDED}

@@ -12,7 +12,8 @@ from paddle_operator.paddlejob.observed import Observed
 def seen(annotation: str = "", waiting: str = "", phase: str = "Pending") -> Observed:
     job = make.paddlejob(workers=1)
     notes = {"annotations": {ANNOTATION_NUDGE: annotation}} if annotation else {}
-    return make.observed(job, make.pod(job, 0, phase, waiting=waiting, metadata=notes))
+    pod = make.pod(job, 0, phase, waiting=waiting, metadata=notes)
+    return make.observed(job, pod, config_map=make.config_map(job))
 
 
 def ago(count: int, age_seconds: float) -> str:
@@ -35,6 +36,8 @@ STUCK = "CreateContainerConfigError"
         (seen(ago(4, 99), STUCK), None, None),
         (seen("nonsense", STUCK), "1", None),
         (seen("1 not-a-time", STUCK), "1", None),
+        (seen("1 2026-01-01", STUCK), "1", None),
+        (seen("1 9999-12-31T23:59:59+00:00", STUCK), "1", None),
     ],
     ids=[
         "fresh",
@@ -47,6 +50,8 @@ STUCK = "CreateContainerConfigError"
         "enough",
         "nonsense",
         "half nonsense",
+        "no time zone",
+        "from the future",
     ],
 )
 def test_nudges(world: Observed, nudged: str | None, wakes_in: float | None) -> None:
@@ -59,4 +64,9 @@ def test_nudges(world: Observed, nudged: str | None, wakes_in: float | None) -> 
 def test_a_pod_that_is_being_deleted_is_left_alone() -> None:
     job = make.paddlejob(workers=1)
     pod = make.pod(job, 0, metadata={"deletionTimestamp": NOW.isoformat()})
-    assert nudges(make.observed(job, pod)) == ()
+    assert nudges(make.observed(job, pod, config_map=make.config_map(job))) == ()
+
+
+def test_nobody_is_woken_before_there_is_a_map_to_find() -> None:
+    job = make.paddlejob(workers=2)
+    assert nudges(make.observed(job, make.pod(job, 0))) == ()

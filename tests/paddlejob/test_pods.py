@@ -106,6 +106,7 @@ def test_the_users_backend_and_flags_win() -> None:
         ({}, "gloo"),
         ({"limits": {"cpu": "1", "memory": "1Gi"}}, "gloo"),
         ({"limits": {"nvidia.com/gpu": 1}}, None),
+        ({"limits": {"nvidia.com/gpu": 0}}, "gloo"),
         ({"requests": {"huawei.com/Ascend910": 8}}, None),
         ({"limits": {"hugepages-2Mi": "1Gi", "ephemeral-storage": "1Gi"}}, "gloo"),
         (None, "gloo"),
@@ -130,13 +131,13 @@ def test_metadata_of_a_template_is_filtered() -> None:
         "name": "mine",
         "namespace": "other",
         "finalizers": ["example.com/never"],
-        "labels": {"team": "vision", "paddlepaddle.org/index": "7", "paddle-res-name": "x"},
+        "labels": {"paddle-research": "x", "paddlepaddle.org/index": "7", "paddle-res-name": "x"},
         "annotations": {"note": "kept", "paddlepaddle.org/nudge": "9"},
     }
     made = built(make.template(metadata=metadata))["metadata"]
     assert (made["name"], made["namespace"]) == ("resnet-worker-0", "team")
     assert "finalizers" not in made
-    assert made["labels"]["team"] == "vision"
+    assert made["labels"]["paddle-research"] == "x"
     assert made["labels"]["paddlepaddle.org/index"] == "0"
     assert made["labels"]["paddle-res-name"] == "resnet-worker-0"
     assert made["annotations"] == {"note": "kept", "paddle-resource": "worker"}

@@ -18,7 +18,6 @@ class Running(Record, frozen=True):
 
 class Terminated(Record, frozen=True):
     exit_code: int = 0
-    signal: int = 0
     reason: str = ""
     finished_at: datetime | None = None
 
@@ -34,18 +33,10 @@ class ContainerStatus(Record, frozen=True):
     ready: bool = False
     restart_count: int = 0
     state: ContainerState = ContainerState()
-    last_state: ContainerState = ContainerState()
 
     @property
     def has_started(self) -> bool:
         return self.state.running is not None or self.state.terminated is not None or self.restart_count > 0
-
-
-class PodCondition(Record, frozen=True):
-    type: str
-    status: str = ""
-    reason: str = ""
-    message: str = ""
 
 
 class PodAddress(Record, frozen=True):
@@ -66,10 +57,9 @@ class PodSpec(Record, frozen=True):
 class PodStatus(Record, frozen=True):
     phase: str = "Pending"
     reason: str = ""
-    message: str = ""
     pod_ip: str = msgspec.field(name="podIP", default="")
     pod_ips: tuple[PodAddress, ...] = msgspec.field(name="podIPs", default=())
-    conditions: tuple[PodCondition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 

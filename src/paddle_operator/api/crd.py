@@ -20,21 +20,25 @@ COLUMNS = (
 )
 
 
-# Peers are told once how many they are; only an elastic job can be told again.
+# Peers are told once how many they are.
 FIXED_REPLICAS = {
-    "rule": "(has(self.elastic) && self.elastic > 0) || self.worker.replicas == oldSelf.worker.replicas",
+    "rule": "self.worker.replicas == oldSelf.worker.replicas",
     "fieldPath": ".worker.replicas",
     "message": "cannot change during the life of a job; delete the job and create it anew",
 }
 
 
-# The rest repeats validate.py, so that a mistake is refused when the job is applied.
+# The rest repeats validate.py, so that a mistake is refused when the job is applied. The rules about names
+# are for new jobs only: for one that is stored already they would refuse every write, also of its status.
 DNS_LABEL_NAME = {
-    "rule": "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+    "optionalOldSelf": True,
+    "rule": "oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
     "message": "metadata.name must be a DNS label, which pods need: lower-case letters, digits and dashes",
 }
 SHORT_NAME = {
-    "rule": "size(self.metadata.name) + size('-worker-') + size(string(self.spec.worker.replicas - 1)) <= 63",
+    "optionalOldSelf": True,
+    "rule": "oldSelf.hasValue() || "
+    "size(self.metadata.name) + size('-worker-') + size(string(self.spec.worker.replicas - 1)) <= 63",
     "message": "metadata.name is too long: with -worker- and a rank it makes the name of a pod, at most 63",
 }
 ENDING_PODS = {

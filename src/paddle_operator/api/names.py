@@ -36,6 +36,7 @@ CONFIG_MAP_TAKEN = "ConfigMapTaken"
 NAMESAKE_TERMINATING = "NamesakeTerminating"
 REFUSED = "CreateRefused"
 NO_IPV4 = "NoIPv4Address"
+SHARED_ADDRESS = "SharedAddress"
 # Reasons of the other conditions.
 PODS_CREATED = "PodsCreated"
 ALL_PODS_RUN = "AllPodsRun"

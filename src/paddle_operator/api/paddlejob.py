@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from .meta import Condition, KubeObject, Record
+from .names import TRAINING_CONTAINER
 
 
 class CleanPodPolicy(StrEnum):
@@ -141,9 +142,9 @@ class PaddleJobSpec(Record, frozen=True):
 
 
 class PodReference(Record, frozen=True):
-    kind: Annotated[str, Meta(description="Pod.")]
-    name: Annotated[str, Meta(description="The name of the pod.")]
-    uid: Annotated[str, Meta(description="Tells it from namesakes of other times.")]
+    kind: Annotated[str, Meta(description="Pod.")] = ""
+    name: Annotated[str, Meta(description="The name of the pod.")] = ""
+    uid: Annotated[str, Meta(description="Tells it from namesakes of other times.")] = ""
 
 
 class RoleStatus(Record, frozen=True):
@@ -153,15 +154,18 @@ class RoleStatus(Record, frozen=True):
     failed: Annotated[int, Meta(description="Pods that ended with an error.")] = 0
     succeeded: Annotated[int, Meta(description="Pods that ended well.")] = 0
     unknown: Annotated[int, Meta(description="Pods whose node does not answer.")] = 0
+    succeeded_ranks: Annotated[
+        str, Meta(max_length=65536, description="Which ended well, also if their pods are gone: 0-3,7.")
+    ] = ""
     refs: Annotated[tuple[PodReference, ...], Meta(description="The pods themselves.")] = ()
 
 
 class Failure(Record, frozen=True):
     """The pod that failed first: the place to look at."""
 
-    role: Annotated[str, Meta(description="The role of the pod.")]
-    rank: Annotated[int, Meta(description="The index of the pod in its role.")]
-    pod: Annotated[str, Meta(description="The name of the pod.")]
+    role: Annotated[str, Meta(description="The role of the pod.")] = ""
+    rank: Annotated[int | None, Meta(description="The index of the pod in its role.")] = None
+    pod: Annotated[str, Meta(description="The name of the pod.")] = ""
     node: Annotated[str, Meta(description="Where it ran.")] = ""
     container: Annotated[str, Meta(description="The container that ended.")] = ""
     exit_code: Annotated[int | None, Meta(description="How it ended.")] = None
@@ -199,6 +203,13 @@ class PaddleJob(KubeObject, frozen=True):
         """The roles that have pods, servers first: the order in which pods are created."""
         declared = {Role.PS: self.spec.ps, Role.WORKER: self.spec.worker, Role.HETER: self.spec.heter}
         return {role: spec for role, spec in declared.items() if spec is not None and spec.replicas > 0}
+
+
+def training_container_of(pod: Any) -> dict[str, Any]:
+    """The container named paddle, else the first; empty if there is none."""
+    containers = [one for one in (pod or {}).get("containers") or () if isinstance(one, dict)]
+    named = [one for one in containers if one.get("name") == TRAINING_CONTAINER]
+    return next(iter([*named, *containers]), {})
 
 
 def read_template(template: PodTemplate) -> dict[str, Any]:

@@ -64,9 +64,10 @@ class Transport:
                 data=body,
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS, connect=CONNECT_SECONDS),
+                allow_redirects=False,
             ) as response:
                 answer = await response.read()
-                if response.status >= 400:
+                if response.status >= 300:
                     raise error_from_response(
                         response.status, answer, response.headers.get("Retry-After", "")
                     )
@@ -79,9 +80,13 @@ class Transport:
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS)
         try:
             async with self._session.get(
-                self._credentials.server + path, params=query, headers=self._headers(), timeout=timeout
+                self._credentials.server + path,
+                params=query,
+                headers=self._headers(),
+                timeout=timeout,
+                allow_redirects=False,
             ) as response:
-                if response.status >= 400:
+                if response.status >= 300:
                     answer = await response.read()
                     raise error_from_response(
                         response.status, answer, response.headers.get("Retry-After", "")

@@ -6,7 +6,6 @@ from paddle_operator.api.resources import PODS, Target
 from paddle_operator.plan import Delete, Patch, Step
 
 from .observed import Observed
-from .verdicts import Verdict, judge
 
 _CLEANED_AFTER = {
     CleanPodPolicy.ALWAYS: {Phase.COMPLETED, Phase.FAILED},
@@ -14,6 +13,7 @@ _CLEANED_AFTER = {
     CleanPodPolicy.ON_FAILURE: {Phase.FAILED},
     CleanPodPolicy.NEVER: set[Phase](),
 }
+STOP_AFTER_SECONDS = 1
 
 
 def clean_up(seen: Observed, end: Phase) -> Step:
@@ -25,10 +25,14 @@ def clean_up(seen: Observed, end: Phase) -> Step:
 
 
 def _still_runs(pod: Pod) -> bool:
-    ended = judge(pod) in {Verdict.SUCCEEDED, Verdict.FAILED}
-    return not ended and pod.spec.active_deadline_seconds is None
+    """Also for the sake of a side-car: the pod, not training, holds the node's resources."""
+    ended = pod.status.phase in {"Succeeded", "Failed"}
+    return not ended and pod.spec.active_deadline_seconds != STOP_AFTER_SECONDS
 
 
-def _stop(pod: Pod) -> Patch:
+def _stop(pod: Pod) -> Patch | Delete:
     """The kubelet ends a pod whose deadline has passed, and keeps the object and its log."""
-    return Patch(Target.of(PODS, pod), {"spec": {"activeDeadlineSeconds": 1}}, purpose="stop")
+    target = Target.of(PODS, pod)
+    if not pod.spec.node_name:
+        return Delete(target)  # no kubelet, no log, and it would take a place as soon as there is one
+    return Patch(target, {"spec": {"activeDeadlineSeconds": STOP_AFTER_SECONDS}}, purpose="stop")

@@ -26,12 +26,19 @@ def build_config_map(job: PaddleJob, worker_addresses: Sequence[str]) -> Manifes
     }
 
 
-def worker_addresses(seen: Observed) -> list[str] | None:
-    """The workers' addresses by rank; nothing as long as a pod has none, or is on its way out."""
+def missing_config_map(seen: Observed) -> Manifest | None:
+    """The map, if it is not there, somebody waits for it, and every pod has an address that will last."""
+    if (
+        seen.own_config_map is not None
+        or len(seen.own) < len(seen.slots)
+        or len(seen.started) == len(seen.own)
+    ):
+        return None
     addresses = {name: ipv4_address(pod) for name, pod in seen.own.items() if not pod.metadata.terminating}
     if any(not addresses.get(name) for name in seen.slots):
         return None
-    return [addresses[name] for name, slot in seen.slots.items() if slot.role is Role.WORKER]
+    workers = [addresses[name] for name, slot in seen.slots.items() if slot.role is Role.WORKER]
+    return build_config_map(seen.job, workers)
 
 
 def ipv4_address(pod: Pod) -> str:

@@ -66,5 +66,5 @@ def dropped_variables(users: list[Variable]) -> list[str]:
 def _asks_for_accelerator(container: dict[str, Any]) -> bool:
     """Extended resources (nvidia.com/gpu, ...) have a domain that is not Kubernetes' own."""
     resources = container.get("resources") or {}
-    names = {*(resources.get("limits") or {}), *(resources.get("requests") or {})}
-    return any("/" in name and "kubernetes.io/" not in name for name in names)
+    asked = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    return any("/" in name and "kubernetes.io/" not in name and str(asked[name]) != "0" for name in asked)

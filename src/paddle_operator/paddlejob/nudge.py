@@ -14,8 +14,8 @@ from paddle_operator.api.names import ANNOTATION_NUDGE
 from paddle_operator.api.resources import PODS, Target
 from paddle_operator.plan import Patch
 
+from .config_map import missing_config_map
 from .observed import Observed
-from .verdicts import has_started
 
 AGAIN_AFTER = timedelta(seconds=3)
 MOST_NUDGES = 4
@@ -39,11 +39,13 @@ def next_nudge(seen: Observed) -> datetime | None:
 
 
 def _waiting(seen: Observed) -> Iterator[tuple[Pod, int, datetime]]:
-    """Pods whose containers have not started: how often each was nudged, and when the next nudge is due."""
-    for pod in seen.own.values():
-        if pod.metadata.terminating or has_started(pod):
+    """Pods that wait for training to start: how often each was nudged, and when the next nudge is due."""
+    if seen.own_config_map is None and missing_config_map(seen) is None:
+        return
+    for name, pod in seen.own.items():
+        if pod.metadata.terminating or name in seen.started:
             continue
-        count, at = _last_nudge(pod)
+        count, at = _last_nudge(pod, seen.now)
         if at is None:
             yield pod, 0, seen.now
         elif count < MOST_NUDGES and _is_stuck(pod):
@@ -57,9 +59,11 @@ def _is_stuck(pod: Pod) -> bool:
     )
 
 
-def _last_nudge(pod: Pod) -> tuple[int, datetime | None]:
-    count, _, at = pod.metadata.annotations.get(ANNOTATION_NUDGE, "").partition(" ")
+def _last_nudge(pod: Pod, now: datetime) -> tuple[int, datetime | None]:
+    """What we wrote, if it is that: anybody may write an annotation, and clocks are set back."""
+    count, _, text = pod.metadata.annotations.get(ANNOTATION_NUDGE, "").partition(" ")
     try:
-        return int(count), datetime.fromisoformat(at)
+        at = datetime.fromisoformat(text)
+        return (int(count), at) if at.tzinfo is not None and at <= now else (0, None)
     except ValueError:
         return 0, None

@@ -1,6 +1,5 @@
 """Everything that a decision about one PaddleJob may look at."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -8,8 +7,11 @@ from typing import NamedTuple
 
 from paddle_operator.api.core import ConfigMap, Pod
 from paddle_operator.api.names import pod_name
-from paddle_operator.api.paddlejob import PaddleJob, Role
+from paddle_operator.api.paddlejob import PaddleJob, Role, read_template, training_container_of
 from paddle_operator.plan import Refusal
+
+from . import ranks
+from .verdicts import Verdict, has_started, judge
 
 
 class Slot(NamedTuple):
@@ -64,10 +66,45 @@ class Observed:
         mine = self.config_map is not None and self.config_map.metadata.controlled_by(self.job.uid)
         return self.config_map if mine else None
 
-    @property
-    def missing(self) -> Iterator[tuple[str, Slot]]:
-        return ((name, slot) for name, slot in self.slots.items() if name not in self.own)
+    @cached_property
+    def verdicts(self) -> dict[str, Verdict]:
+        """Where each pod is. One that ended well and was deleted since is remembered by the status."""
+        seen = {name: judge(pod, self._training_container(name)) for name, pod in self.own.items()}
+        return dict.fromkeys(self._succeeded_before, Verdict.SUCCEEDED) | seen
 
-    def pods_in_order(self) -> tuple[Pod, ...]:
-        """Our pods in the order of their slots; only whole when none is missing."""
-        return tuple(self.own[name] for name in self.slots if name in self.own)
+    @cached_property
+    def started(self) -> frozenset[str]:
+        """The pods whose training has begun: they have read the list of peers."""
+        return frozenset(
+            name for name, pod in self.own.items() if has_started(pod, self._training_container(name))
+        )
+
+    @cached_property
+    def missing(self) -> dict[str, Slot]:
+        return {name: slot for name, slot in self.slots.items() if name not in self.verdicts}
+
+    @property
+    def peers_are_told(self) -> bool:
+        """Somebody knows the addresses, or may: from here on no pod can be replaced by another."""
+        return self.own_config_map is not None or bool(self.started) or bool(self._succeeded_before)
+
+    @cached_property
+    def _succeeded_before(self) -> frozenset[str]:
+        statuses = {role: getattr(self.job.status, role) for role in self.job.roles}
+        return frozenset(
+            pod_name(self.job.metadata.name, role, rank)
+            for role, status in statuses.items()
+            if status is not None
+            for rank in ranks.from_text(status.succeeded_ranks, below=self.job.roles[role].replicas)
+        )
+
+    def _training_container(self, name: str) -> str:
+        return self._training_containers[self.slots[name].role]
+
+    @cached_property
+    def _training_containers(self) -> dict[Role, str]:
+        """By the template: what others have put into the live pod before it does not train."""
+        return {
+            role: training_container_of(read_template(spec.template).get("spec")).get("name", "")
+            for role, spec in self.job.roles.items()
+        }

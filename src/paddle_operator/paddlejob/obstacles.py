@@ -1,6 +1,7 @@
 """What stands in the way of a job's pods. Until it is gone a condition says what, and what to do."""
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from paddle_operator.api.names import (
     CONFIG_MAP_TAKEN,
@@ -9,38 +10,50 @@ from paddle_operator.api.names import (
     NO_IPV4,
     NOT_SERVED,
     REFUSED,
+    SHARED_ADDRESS,
 )
 from paddle_operator.api.resources import PADDLE_JOBS
 from paddle_operator.api.validate import not_served, spec_problems
 from paddle_operator.plan import Refusal
 
-from .config_map import has_only_ipv6
+from .config_map import has_only_ipv6, ipv4_address
 from .observed import Observed
+
+
+class End(Enum):
+    """How an obstacle comes to its end, and what is done until then."""
+
+    BY_EDIT = auto()
+    """The user changes the spec, which we see. Nothing is created."""
+    BY_OTHERS = auto()
+    """Something of somebody else goes away, which we must look for. Nothing is created."""
+    BY_TRYING = auto()
+    """Only trying again tells."""
 
 
 @dataclass(frozen=True)
 class Obstacle:
     reason: str
     message: str
-    stops_creation: bool = True
-    """False: try again all the same, because only trying tells whether it is gone."""
-    ends_unseen: bool = True
-    """Nothing tells us when it is gone, so we look. (The end of a mistake in the spec is a new spec.)"""
+    end: End
+
+    @property
+    def stops_creation(self) -> bool:
+        return self.end is not End.BY_TRYING
 
 
 def find_obstacle(seen: Observed) -> Obstacle | None:
     """The first that applies; the user's own mistakes come first."""
-    if not seen.own:
-        if found := spec_problems(seen.job):
-            return Obstacle(INVALID_SPEC, "; ".join(map(str, found)), ends_unseen=False)
-        if found := not_served(seen.job):
-            return Obstacle(NOT_SERVED, "; ".join(map(str, found)), ends_unseen=False)
-        if obstacle := _left_by_namesake(seen) or _foreign_config_map(seen):
-            return obstacle
+    if found := not_served(seen.job):
+        return Obstacle(NOT_SERVED, "; ".join(map(str, found)), End.BY_EDIT)
+    if (seen.missing or not seen.own) and (found := spec_problems(seen.job)):
+        return Obstacle(INVALID_SPEC, "; ".join(map(str, found)), End.BY_EDIT)
+    if not seen.own and (obstacle := _left_by_namesake(seen) or _foreign_config_map(seen)):
+        return obstacle
     if seen.refusals:
         # By name, so that the message does not change with the order of the answers.
         return _refused(min(seen.refusals, key=lambda refusal: refusal.name))
-    return _no_ipv4(seen)
+    return _no_ipv4(seen) or _shared_address(seen) if seen.own_config_map is None else None
 
 
 def _left_by_namesake(seen: Observed) -> Obstacle | None:
@@ -51,9 +64,8 @@ def _left_by_namesake(seen: Observed) -> Obstacle | None:
     if not left:
         return None
     more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-    return Obstacle(
-        NAMESAKE_TERMINATING, f"waiting for what an earlier job of this name left to be gone: {left[0]}{more}"
-    )
+    message = f"waiting for what an earlier job of this name left to be gone: {left[0]}{more}"
+    return Obstacle(NAMESAKE_TERMINATING, message, End.BY_OTHERS)
 
 
 def _is_namesake(seen: Observed, kind: str, name: str) -> bool:
@@ -63,22 +75,22 @@ def _is_namesake(seen: Observed, kind: str, name: str) -> bool:
 def _foreign_config_map(seen: Observed) -> Obstacle | None:
     if seen.config_map is None or seen.own_config_map is not None:
         return None
-    return Obstacle(CONFIG_MAP_TAKEN, taken("config map", seen.job.metadata.name))
-
-
-def taken(kind: str, name: str) -> str:
-    return (
-        f"{kind} {name} exists and does not belong to this job; the operator does not take it over: "
-        "delete or rename it, or give the job another name"
-    )
+    return Obstacle(CONFIG_MAP_TAKEN, _taken("config map", seen.job.metadata.name), End.BY_OTHERS)
 
 
 def _refused(refusal: Refusal) -> Obstacle:
     kind = {"ConfigMap": "config map"}.get(refusal.resource.kind, refusal.resource.kind.lower())
     if not refusal.taken:
-        return Obstacle(REFUSED, f"{kind} {refusal.name}: {refusal.message}", stops_creation=False)
+        return Obstacle(REFUSED, f"{kind} {refusal.name}: {refusal.message}", End.BY_TRYING)
     reason = CONFIG_MAP_TAKEN if kind == "config map" else REFUSED
-    return Obstacle(reason, taken(kind, refusal.name), stops_creation=False)
+    return Obstacle(reason, _taken(kind, refusal.name), End.BY_TRYING)
+
+
+def _taken(kind: str, name: str) -> str:
+    return (
+        f"{kind} {name} exists and does not belong to this job; the operator does not take it over: "
+        "delete or rename it, or give the job another name"
+    )
 
 
 def _no_ipv4(seen: Observed) -> Obstacle | None:
@@ -86,9 +98,22 @@ def _no_ipv4(seen: Observed) -> Obstacle | None:
     pod = next((pod for pod in seen.own.values() if has_only_ipv6(pod)), None)
     if pod is None:
         return None
-    return Obstacle(
-        NO_IPV4,
+    message = (
         f"pod {pod.metadata.name} has only the IPv6 address {pod.status.pod_ip}, and Paddle needs IPv4: "
-        "run the job on an IPv4 or dual-stack cluster",
-        stops_creation=False,
+        "run the job on an IPv4 or dual-stack cluster"
     )
+    return Obstacle(NO_IPV4, message, End.BY_OTHERS)
+
+
+def _shared_address(seen: Observed) -> Obstacle | None:
+    """Pods on the host network of one node. Paddle counts addresses: it would train two jobs, each alone."""
+    holders: dict[str, str] = {}
+    for name, pod in seen.own.items():
+        address = ipv4_address(pod)
+        if address and (other := holders.setdefault(address, name)) != name:
+            message = (
+                f"pods {other} and {name} share the address {address}, so Paddle would take them for one: "
+                "remove hostNetwork from the template, or spread the pods over nodes"
+            )
+            return Obstacle(SHARED_ADDRESS, message, End.BY_OTHERS)
+    return None

@@ -13,10 +13,9 @@ from paddle_operator.api.names import (
     LABEL_RES_TYPE,
     LABEL_ROLE,
     PREFIX,
-    TRAINING_CONTAINER,
     pod_name,
 )
-from paddle_operator.api.paddlejob import PaddleJob, Role, read_template
+from paddle_operator.api.paddlejob import PaddleJob, Role, read_template, training_container_of
 from paddle_operator.api.resources import PADDLE_JOBS
 
 from .environment import dropped_variables, merged_variables, pod_variables
@@ -28,7 +27,7 @@ def build_pod(job: PaddleJob, role: Role, rank: int) -> Manifest:
     spec = template["spec"]
     # Left empty it would be Always, and the job would never end.
     spec["restartPolicy"] = spec.get("restartPolicy") or "Never"
-    _equip(training_container(spec), job, role, rank)
+    _equip(training_container_of(spec), job, role, rank)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -50,17 +49,11 @@ def build_pod(job: PaddleJob, role: Role, rank: int) -> Manifest:
     }
 
 
-def training_container(spec: dict[str, Any]) -> dict[str, Any]:
-    """The container named paddle, else the first."""
-    containers: list[dict[str, Any]] = spec["containers"]
-    return next((one for one in containers if one.get("name") == TRAINING_CONTAINER), containers[0])
-
-
 def dropped_variables_of(job: PaddleJob) -> list[str]:
     """The variables in the job's templates that its pods will not get, because they are ours to set."""
     names: set[str] = set()
     for role in job.roles.values():
-        container = training_container(read_template(role.template)["spec"])
+        container = training_container_of(read_template(role.template)["spec"])
         names.update(dropped_variables(container.get("env") or []))
     return sorted(names)
 
@@ -91,4 +84,4 @@ def _equip(container: dict[str, Any], job: PaddleJob, role: Role, rank: int) -> 
 def _users(template: dict[str, Any], field: str) -> dict[str, str]:
     """Labels or annotations of the template, less those that could pass for ours."""
     written: dict[str, str] = (template.get("metadata") or {}).get(field) or {}
-    return {name: value for name, value in written.items() if not name.startswith((PREFIX, "paddle-res"))}
+    return {name: value for name, value in written.items() if not name.startswith(PREFIX)}

@@ -35,32 +35,30 @@ from paddle_operator.api.paddlejob import (
     RoleStatus,
 )
 from paddle_operator.api.resources import PADDLE_JOBS, PODS, Target
-from paddle_operator.plan import Emit, SetStatus, Step, merge_patch
+from paddle_operator.plan import LONGEST_MESSAGE, Emit, SetStatus, Step, merge_patch
 
+from . import ranks
 from .failures import in_words
 from .observed import Observed
 from .obstacles import Obstacle
-from .verdicts import Verdict, judge
+from .verdicts import Verdict
 
 # A change of counts alone may wait: a job of a thousand pods shall not write its status a thousand times.
 QUIET_SECONDS = 1.0
 QUIET_SHARE_OF_AGE = 0.25
 LONGEST_QUIET_SECONDS = 30.0
-# What an event may hold; a condition says the same.
-LONGEST_MESSAGE = 1024
 
 
 def next_status(seen: Observed, obstacle: Obstacle | None, failure: Failure | None) -> PaddleJobStatus:
     job = seen.job
-    verdicts = {name: judge(pod) for name, pod in seen.own.items()}
-    phase = _phase(seen, verdicts, failure)
+    phase = _phase(seen, failure)
     status = msgspec.structs.replace(
         job.status,
         phase=phase,
         mode=job.spec.mode,
-        ps=_role_status(seen, Role.PS, verdicts),
-        worker=_role_status(seen, Role.WORKER, verdicts),
-        heter=_role_status(seen, Role.HETER, verdicts),
+        ps=_role_status(seen, Role.PS),
+        worker=_role_status(seen, Role.WORKER),
+        heter=_role_status(seen, Role.HETER),
         observed_generation=job.metadata.generation,
         failure=failure,
         conditions=_conditions(seen, phase, obstacle, failure),
@@ -69,16 +67,18 @@ def next_status(seen: Observed, obstacle: Obstacle | None, failure: Failure | No
         # A short job can complete before all its pods were seen to run at once; it has run all the same.
         status = msgspec.structs.replace(status, start_time=seen.stamp)
     if status.finished:
-        status = msgspec.structs.replace(status, completion_time=seen.stamp)
+        # Not before it began, also when the clock was set back meanwhile.
+        ended = max(seen.stamp, status.start_time or seen.stamp)
+        status = msgspec.structs.replace(status, completion_time=ended)
     return status
 
 
-def _phase(seen: Observed, verdicts: dict[str, Verdict], failure: Failure | None) -> Phase:
+def _phase(seen: Observed, failure: Failure | None) -> Phase:
     if failure is not None:
         return Phase.FAILED
-    tally = Counter(verdicts.values())
+    tally = Counter(seen.verdicts.values())
     everyone = len(seen.slots)
-    if tally[Verdict.SUCCEEDED] == everyone:
+    if everyone and tally[Verdict.SUCCEEDED] == everyone:
         return Phase.COMPLETED
     active = tally[Verdict.RUNNING] + tally[Verdict.SUCCEEDED]
     if active == everyone or seen.job.status.phase == Phase.RUNNING:
@@ -86,12 +86,16 @@ def _phase(seen: Observed, verdicts: dict[str, Verdict], failure: Failure | None
     return Phase.STARTING if active + tally[Verdict.STARTING] > 0 else Phase.PENDING
 
 
-def _role_status(seen: Observed, role: Role, verdicts: dict[str, Verdict]) -> RoleStatus | None:
+def _role_status(seen: Observed, role: Role) -> RoleStatus | None:
     if role not in seen.job.roles:
         return None
-    pods = [seen.own[name] for name, slot in seen.slots.items() if slot.role is role and name in seen.own]
-    tally = Counter(str(verdicts[pod.metadata.name]) for pod in pods)
-    return RoleStatus(refs=tuple(map(_reference, pods)), **tally)
+    slots = {name: slot for name, slot in seen.slots.items() if slot.role is role and name in seen.verdicts}
+    succeeded = [slot.rank for name, slot in slots.items() if seen.verdicts[name] is Verdict.SUCCEEDED]
+    return RoleStatus(
+        refs=tuple(_reference(seen.own[name]) for name in slots if name in seen.own),
+        succeeded_ranks=ranks.to_text(succeeded),
+        **Counter(str(seen.verdicts[name]) for name in slots),
+    )
 
 
 def _reference(pod: Pod) -> PodReference:
@@ -115,7 +119,9 @@ def _conditions(
         )
         conditions = set_condition(conditions, wanted)
 
-    if obstacle is not None:
+    if failure is not None:
+        pass  # what was created, or could not be, is as it was
+    elif obstacle is not None:
         state(CREATED, "False", obstacle.reason, obstacle.message)
     else:
         state(CREATED, "True", PODS_CREATED, f"{len(seen.slots)} pods created")
@@ -134,32 +140,42 @@ def write_status(seen: Observed, status: PaddleJobStatus) -> tuple[Step, ...]:
     """The write and its events, or nothing if nothing changed or the change can wait."""
     before, after = msgspec.to_builtins(seen.job.status), msgspec.to_builtins(status)
     changes = merge_patch(before, after)
-    if not changes or (only_counts(changes) and write_due(seen) > seen.now):
+    if not changes or (_only_counts(changes) and write_due(seen, status) > seen.now):
         return ()
     target = Target.of(PADDLE_JOBS, seen.job)
     events = tuple(
-        Emit(target, warning=event_is_warning(condition), reason=condition.reason, message=condition.message)
+        Emit(target, warning=_is_warning(condition), reason=condition.reason, message=condition.message)
         for condition in status.conditions
         if _is_news(seen.job, condition)
     )
     return ((SetStatus(target, changes),), *((events,) if events else ()))
 
 
-def only_counts(changes: dict[str, object]) -> bool:
+def _only_counts(changes: dict[str, object]) -> bool:
     return set(changes) <= {str(role) for role in Role}
 
 
-def write_due(seen: Observed) -> datetime:
-    """When a change of counts may be written: a second after the last write, up to 30 for an old job."""
-    if seen.status_written_at is None:
+def write_due(seen: Observed, status: PaddleJobStatus) -> datetime:
+    """When a change of counts may be written: a second after the last write, up to 30 for an old job.
+
+    That a pod ended well is never put off for long: once it is deleted, only the status knows.
+    """
+    last = seen.status_written_at
+    if last is None or last > seen.now:
         return seen.now
     born = seen.job.metadata.creation_timestamp or seen.now
-    age_seconds = (seen.now - born).total_seconds()
-    quiet_seconds = min(max(QUIET_SECONDS, QUIET_SHARE_OF_AGE * age_seconds), LONGEST_QUIET_SECONDS)
-    return seen.status_written_at + timedelta(seconds=quiet_seconds)
+    quiet_seconds = QUIET_SECONDS
+    if _succeeded(status) == _succeeded(seen.job.status):
+        age_seconds = (seen.now - born).total_seconds()
+        quiet_seconds = min(max(QUIET_SECONDS, QUIET_SHARE_OF_AGE * age_seconds), LONGEST_QUIET_SECONDS)
+    return last + timedelta(seconds=quiet_seconds)
 
 
-def event_is_warning(condition: Condition) -> bool:
+def _succeeded(status: PaddleJobStatus) -> list[str]:
+    return [role.succeeded_ranks for role in (status.ps, status.worker, status.heter) if role is not None]
+
+
+def _is_warning(condition: Condition) -> bool:
     return condition.type == FAILED or (condition.type == CREATED and condition.status == "False")
 
 

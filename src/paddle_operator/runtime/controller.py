@@ -6,7 +6,7 @@ key's turn is that key's affair: it is logged and tried again later, and delays 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -32,6 +32,8 @@ WORKERS = 8
 GATE_LOOK_SECONDS = 1.0
 # So long may our own write take to come back; then the watch is taken for broken.
 GATE_PATIENCE_SECONDS = 10.0
+# A server that fails may be well again at the next try; after so many its user must hear of it.
+FAILURES_BEFORE_SAID = 3
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Recollection:
     """What one turn leaves for the next about the same object. In memory only: to lose it costs only time."""
 
     refusals: tuple[Refusal, ...] = ()
+    failures: int = 0
     status_written_at: datetime | None = None
     gate_shut_since: float | None = None
 
@@ -115,8 +118,11 @@ class Controller(Generic[P, O]):
             return
         plan = self._loop.decide(await self._loop.gather(thing, memory))
         outcome = await self._executor.execute(plan, uid)
+        failures = 0 if outcome.error is None else memory.failures + 1
+        troubles = outcome.troubles if failures >= FAILURES_BEFORE_SAID else ()
         self._memory[uid] = Recollection(
-            refusals=outcome.refusals,
+            refusals=outcome.refusals or troubles,
+            failures=failures,
             status_written_at=self._now() if outcome.wrote_status else memory.status_written_at,
         )
         self._schedule(key, uid, plan, outcome)
@@ -165,7 +171,7 @@ class Controller(Generic[P, O]):
                         "watch does not show our own write, listing again", kind=informer.resource.kind
                     )
                     informer.list_again()
-        self._memory[uid] = Recollection(memory.refusals, memory.status_written_at, since)
+        self._memory[uid] = replace(memory, gate_shut_since=since)
         self._queue.add(key, GATE_LOOK_SECONDS)
         return True
 

@@ -10,7 +10,7 @@ import structlog
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.resources import EVENTS
 from paddle_operator.cluster import ApiError, Cluster
-from paddle_operator.plan import Emit
+from paddle_operator.plan import LONGEST_MESSAGE, Emit
 
 log = structlog.get_logger()
 
@@ -18,7 +18,6 @@ BURST = 25
 REFILL_SECONDS = 300.0
 # The server takes 253 characters for a name, of which our unique ending needs its part.
 LONGEST_STEM = 200
-LONGEST_MESSAGE = 1024
 
 
 @dataclass

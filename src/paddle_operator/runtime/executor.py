@@ -43,6 +43,8 @@ class Outcome:
     outdated: bool = False
     """Somebody else changed the object meanwhile: look again, nothing is wrong."""
     error: ApiError | None = None
+    troubles: tuple[Refusal, ...] = field(default=(), compare=False)
+    """The creates behind an error that may pass; if it does not, they are as good as refused."""
     failed_step: str = field(default="", compare=False)
     """What was being done, and how far it came: for the log."""
 
@@ -62,19 +64,28 @@ class Executor:
     async def execute(self, plan: Plan, owner_uid: str) -> Outcome:
         wrote_status = False
         for step in plan.steps:
-            run = _StepRun()
-            # A group, so that no action outlives the turn that sent it, whatever another one raises.
+            run = _StepRun(step)
+            # A group, so that no action outlives the turn that sent it, whatever another one raises. As many
+            # hands as there are places, so that a large step leaves room in the line for other jobs.
             async with asyncio.TaskGroup() as tasks:
-                for action in step:
-                    tasks.create_task(self._attempt(action, owner_uid, run))
+                for _ in step[:IN_FLIGHT]:
+                    tasks.create_task(self._work_off(owner_uid, run))
             wrote_status = wrote_status or run.wrote_status
             if run.failed:
                 outdated = any(isinstance(error, Conflict) for error in run.errors)
                 error = None if outdated else next(iter(run.errors), None)
                 failed = f"{_described(step[0])}: {run.sent - len(run.refusals)} of {len(step)} done"
-                return Outcome(wrote_status, tuple(run.refusals), outdated, error, failed)
+                return Outcome(
+                    wrote_status, tuple(run.refusals), outdated, error, tuple(run.troubles), failed
+                )
             _report(step)
         return Outcome(wrote_status)
+
+    async def _work_off(self, owner_uid: str, run: "_StepRun") -> None:
+        for action in run.actions:
+            await self._attempt(action, owner_uid, run)
+            if run.failed:
+                return
 
     async def _attempt(self, action: Action, owner_uid: str, run: "_StepRun") -> None:
         """One action, with patience for a server that asks for it. Not begun once another has failed."""
@@ -94,6 +105,8 @@ class Executor:
                     continue
                 except ApiError as error:
                     run.errors.append(error)
+                    if isinstance(action, Create):
+                        run.troubles.append(_refusal(action, error))
                     return
             run.sent += 1
             run.wrote_status = run.wrote_status or isinstance(action, SetStatus)
@@ -121,13 +134,12 @@ class Executor:
         return None
 
     async def _create(self, action: Create, owner_uid: str) -> Refusal | None:
-        name = action.manifest["metadata"]["name"]
         try:
             made = await self._cluster.create(action.resource, action.manifest)
         except AlreadyExists:
             return await self._find_existing(action, owner_uid)
         except (Forbidden, Invalid) as error:
-            return Refusal(action.resource, name, taken=False, message=str(error))
+            return _refusal(action, error)
         self._gate.wrote(owner_uid, action.resource, made)
         return None
 
@@ -175,20 +187,30 @@ class Executor:
 class _StepRun:
     """What the actions of one step have met so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, step: Step) -> None:
+        self.actions = iter(step)
+        """What has not been begun, shared by all hands."""
         self.sent = 0
         self.wrote_status = False
         self.errors: list[ApiError] = []
         self.refusals: list[Refusal] = []
+        self.troubles: list[Refusal] = []
 
     @property
     def failed(self) -> bool:
         return bool(self.errors or self.refusals)
 
 
+def _refusal(action: Create, error: ApiError) -> Refusal:
+    return Refusal(action.resource, action.manifest["metadata"]["name"], taken=False, message=str(error))
+
+
 def _report(step: Step) -> None:
     """One line for each kind of action; what fails is reported by whoever tries again."""
-    for what, count in Counter(map(_described, step)).items():
+    for event in step:
+        if isinstance(event, Emit):
+            log.info(event.reason, message=event.message)
+    for what, count in Counter(_described(one) for one in step if not isinstance(one, Emit)).items():
         log.info(what, **({"count": count} if count > 1 else {}))
 
 
@@ -202,5 +224,5 @@ def _described(action: Action) -> str:
             return f"delete {target.resource.plural}"
         case SetStatus(changes=changes):
             return f"set phase {changes['phase']}" if "phase" in changes else "set status"
-        case Emit(reason=reason, message=message):
-            return f"say {reason}: {message}"
+        case Emit(reason=reason):
+            return f"say {reason}"

@@ -29,6 +29,7 @@ from paddle_operator.cluster import (
     Gone,
     NotFound,
     Scope,
+    Throttled,
     Unreachable,
     Verb,
 )
@@ -174,6 +175,8 @@ class Informer(Generic[T]):
 
     def _rest(self, error: ApiError | None, then: Sync | Follow) -> Rest:
         seconds = min(FIRST_REST_SECONDS * 2.0 ** min(self._failures, 16), LONGEST_REST_SECONDS)
+        if isinstance(error, Throttled):
+            seconds = max(seconds, error.retry_after_seconds)
         self._failures += 1
         if error is not None:
             self._log.warning("cannot follow", error=str(error), again_seconds=seconds, **self._hint(error))

@@ -15,6 +15,7 @@ from paddle_operator.api.meta import Key
 PAUSE_SECONDS = 0.05
 FIRST_RETRY_SECONDS = 0.2
 LONGEST_RETRY_SECONDS = 60.0
+LONGEST_HOLD_SECONDS = 1.0
 SPARE_ENTRIES = 64
 # Clocks tick: to wait for less than a tick would be to wait without time going on, for ever.
 TICK_SECONDS = 1e-5
@@ -48,8 +49,9 @@ class KeyQueue:
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         delay = min(FIRST_RETRY_SECONDS * 2.0 ** min(failures, 16), LONGEST_RETRY_SECONDS)
-        self._not_before[key] = _now() + delay
-        self.add(key)
+        # News is held back for a second at most: it may be what mends the failure.
+        self._not_before[key] = _now() + min(delay, LONGEST_HOLD_SECONDS)
+        self.add(key, delay)
         return delay
 
     def succeeded(self, key: Key) -> None:

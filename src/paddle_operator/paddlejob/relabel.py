@@ -1,0 +1,19 @@
+"""Put back the labels that somebody took off: without them our watches do not show the object."""
+
+from paddle_operator.api.names import LABEL_RES_NAME, LABEL_RES_TYPE
+from paddle_operator.api.resources import PODS, Target
+from paddle_operator.plan import Patch, Step
+
+from .observed import Observed
+
+
+def relabel(seen: Observed) -> Step:
+    return tuple(
+        Patch(
+            Target.of(PODS, pod),
+            {"metadata": {"labels": {LABEL_RES_NAME: name, LABEL_RES_TYPE: str(seen.slots[name].role)}}},
+            purpose="label",
+        )
+        for name, pod in seen.own.items()
+        if LABEL_RES_TYPE not in pod.metadata.labels and not pod.metadata.terminating
+    )
