@@ -87,7 +87,17 @@ async def test_a_job_deleted_while_it_starts_leaves_nothing(world: World, node: 
     await world.pod_until("resnet-worker-3", lambda pod: bool(pod.spec.node_name))
     await world.delete(PADDLE_JOBS, job)
     await world.no_pods()
-    assert await world.get(CONFIG_MAPS, "resnet") is None
+    await world.gone(CONFIG_MAPS, "resnet")
+
+
+async def test_a_job_deleted_when_its_config_map_stands_leaves_nothing(world: World, node: FakeNode) -> None:
+    node.script(lambda _: FOR_EVER)
+    world.start_manager()
+    job = await world.submit(make.manifest(workers=4))
+    await world.phase("resnet", "Running")
+    await world.delete(PADDLE_JOBS, job)
+    await world.no_pods()
+    await world.gone(CONFIG_MAPS, "resnet")
 
 
 async def test_a_recreated_job_inherits_neither_pods_nor_config_map(world: World, node: FakeNode) -> None:
@@ -211,10 +221,14 @@ async def _quota_is_known(world: World, quotas: str) -> None:
 
 
 async def test_an_idle_job_costs_no_request(world: World, node: FakeNode) -> None:
-    node.script(lambda _: FOR_EVER)
+    node.script(lambda pod: FOR_EVER if pod.metadata.name.startswith("resnet") else None)
     world.start_manager()
     await world.submit(make.manifest())
+    await world.submit(make.manifest("ended", cleanPodPolicy="Never"))
+    await world.submit(make.manifest("unserved", elastic=1))
     await world.phase("resnet", "Running")
+    await world.phase("ended", "Completed")
+    await world.condition("unserved", "Created", "False", "NotServed")
     # Lets the last write come back, and the pauses of the queue pass.
     await asyncio.sleep(2)
     before = tally(world.requests())

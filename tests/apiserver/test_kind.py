@@ -40,6 +40,14 @@ def test_every_example_is_accepted_without_a_warning(world: World, file: Path) -
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("file", sorted(TOP.glob("tests/golden/seeds/*.yaml")), ids=lambda file: file.stem)
+def test_the_yaml_of_the_seeds_applies_verbatim(world: World, file: Path) -> None:
+    jobs = [one for one in yaml.safe_load_all(file.read_text()) if one and one["kind"] == "PaddleJob"]
+    for job in jobs:
+        result = apply(world, job)
+        assert (result.returncode, result.stderr) == (0, ""), file
+
+
 def test_a_typo_in_a_container_field_is_refused_and_named(world: World) -> None:
     pod = make.template(make.container(imagePullPolice="Always"))
     result = apply(world, make.manifest(pod=pod))

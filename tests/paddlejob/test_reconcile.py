@@ -319,3 +319,119 @@ def test_foreign_conditions_are_kept() -> None:
     job = make.paddlejob(status={"conditions": [foreign]})
     status = next_status(make.observed(job), None, None)
     assert find_condition(status.conditions, "example.com/Checked") == job.status.conditions[0]
+
+
+def running_job(**spec: Any) -> PaddleJob:
+    return make.paddlejob(status={"phase": "Running", "startTime": NOW.isoformat()}, **spec)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [{"elastic": 1}, {"ps": {"replicas": 1, "template": make.template()}}, {"intranet": "Host"}],
+    ids=str,
+)
+def test_an_edit_that_asks_for_what_is_not_served_is_said_and_harms_nothing(edit: dict[str, Any]) -> None:
+    job = running_job(**edit)
+    pods = [make.pod(running_job(), rank, "Running") for rank in (0, 1)]
+    plan = reconcile(make.observed(job, *pods, config_map=make.config_map(job)))
+    assert "phase" not in changes(plan)
+    assert changes(plan)["conditions"][0]["reason"] == "NotServed"
+    assert actions(plan, Create) + actions(plan, Delete) + actions(plan, Patch) == []
+
+
+def test_an_edit_that_breaks_the_template_of_a_half_made_job_is_said() -> None:
+    job = make.paddlejob(pod={"spec": {"containers": []}})
+    plan = reconcile(make.observed(job, make.pod(make.paddlejob(), 0)))
+    assert changes(plan)["conditions"][0]["reason"] == "InvalidSpec"
+    assert actions(plan, Create) == []
+
+
+def test_a_stored_job_without_workers_is_invalid_and_not_completed() -> None:
+    plan = reconcile(make.observed(make.paddlejob(workers=0)))
+    assert changes(plan)["phase"] == "Pending"
+    assert [one["reason"] for one in changes(plan)["conditions"]] == ["InvalidSpec"]
+
+
+def test_who_ended_well_is_written_down_and_not_lost_when_its_pod_is_collected() -> None:
+    job = running_job()
+    pods = [make.pod(job, 0, "Running"), make.pod(job, 1, "Succeeded")]
+    plan = reconcile(make.observed(job, *pods, config_map=make.config_map(job)))
+    assert changes(plan)["worker"]["succeededRanks"] == "1"
+
+    told = {
+        "phase": "Running",
+        "startTime": NOW.isoformat(),
+        "worker": {"succeeded": 1, "succeededRanks": "1"},
+    }
+    later = make.paddlejob(status=told)
+    plan = reconcile(make.observed(later, pods[0], config_map=make.config_map(job)))
+    assert "phase" not in changes(plan)
+    assert actions(plan, Create) == []
+    plan = reconcile(make.observed(later, make.pod(job, 0, "Succeeded"), config_map=make.config_map(job)))
+    assert changes(plan)["phase"] == "Completed"
+
+
+def test_that_a_pod_ended_well_is_written_soon_also_for_an_old_job() -> None:
+    job = make.paddlejob(
+        metadata={"creationTimestamp": (NOW - seconds(86400)).isoformat()},
+        status={"phase": "Running", "startTime": NOW.isoformat()},
+    )
+    before = settled(make.observed(job, *(make.pod(job, rank, "Running") for rank in (0, 1))))
+    pods = (make.pod(job, 0, "Running"), make.pod(job, 1, "Succeeded"))
+    written = NOW - seconds(1.5)
+    seen = make.observed(
+        before.job, *pods, config_map=make.config_map(job), status_written_at=written, now=NOW
+    )
+    assert changes(reconcile(seen))["worker"]["succeededRanks"] == "1"
+
+
+@pytest.mark.parametrize("deadline", [None, 86400])
+def test_a_pod_that_is_kept_alive_by_its_sidecar_is_stopped(deadline: int | None) -> None:
+    template = make.template(make.container(), make.container(name="logger"))
+    job = make.paddlejob(pod=template, cleanPodPolicy="Never", status={"phase": "Completed"})
+    statuses = [
+        {"name": "paddle", "state": {"terminated": {"exitCode": 0}}},
+        {"name": "logger", "ready": True, "state": {"running": {}}},
+    ]
+    pod = make.pod(job, 0, "Running", containerStatuses=statuses)
+    spec = msgspec.structs.replace(pod.spec, active_deadline_seconds=deadline)
+    plan = reconcile(make.observed(job, msgspec.structs.replace(pod, spec=spec)))
+    assert [one.body for one in actions(plan, Patch)] == [{"spec": {"activeDeadlineSeconds": 1}}]
+
+
+def test_a_survivor_that_never_found_a_node_is_deleted() -> None:
+    job = finished("Failed")
+    pod = make.pod(job, 0)
+    homeless = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
+    assert len(actions(reconcile(make.observed(job, homeless)), Delete)) == 1
+
+
+def test_pods_that_share_an_address_are_explained_and_not_told() -> None:
+    job = make.paddlejob()
+    plan = reconcile(make.observed(job, make.pod(job, 0, ip="198.18.0.7"), make.pod(job, 1, ip="198.18.0.7")))
+    assert changes(plan)["conditions"][0]["reason"] == "SharedAddress"
+    assert actions(plan, Create) == []
+
+
+def test_a_failure_does_not_change_what_was_said_about_creation() -> None:
+    refused = {"type": "Created", "status": "False", "reason": "CreateRefused", "message": "quota"}
+    job = make.paddlejob(status={"phase": "Starting", "conditions": [refused]})
+    plan = reconcile(make.observed(job, make.pod(job, 0, "Failed")))
+    created = [one for one in changes(plan)["conditions"] if one["type"] == "Created"]
+    assert created == [refused]
+
+
+def test_labels_that_somebody_took_off_are_put_back() -> None:
+    job = running_job()
+    bare = make.pod(job, 0, "Running", metadata={"labels": {}})
+    seen = make.observed(job, bare, make.pod(job, 1, "Running"), config_map=make.config_map(job))
+    (patch,) = actions(reconcile(seen), Patch)
+    assert patch.body["metadata"]["labels"] == {
+        "paddle-res-name": "resnet-worker-0",
+        "paddle-res-type": "worker",
+    }
+
+
+def test_the_old_finalizer_goes_as_soon_as_it_is_seen() -> None:
+    job = make.paddlejob(metadata={"finalizers": ["finalizers.paddlepaddle.org"]})
+    assert shape(reconcile(make.observed(job))) == ["1 patch"]

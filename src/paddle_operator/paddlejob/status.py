@@ -78,7 +78,9 @@ def _phase(seen: Observed, failure: Failure | None) -> Phase:
         return Phase.FAILED
     tally = Counter(seen.verdicts.values())
     everyone = len(seen.slots)
-    if everyone and tally[Verdict.SUCCEEDED] == everyone:
+    if everyone == 0:
+        return Phase.PENDING
+    if tally[Verdict.SUCCEEDED] == everyone:
         return Phase.COMPLETED
     active = tally[Verdict.RUNNING] + tally[Verdict.SUCCEEDED]
     if active == everyone or seen.job.status.phase == Phase.RUNNING:

@@ -1,0 +1,170 @@
+"""What others do to a job's objects, and to the server: nothing is lost, and everything is said."""
+
+import asyncio
+from typing import Any
+
+import make
+import msgspec
+import pytest
+from conftest import CRDS
+from world import World
+
+from paddle_operator.api.crd import paddle_job_crd
+from paddle_operator.api.meta import Manifest, find_condition
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource
+from paddle_operator.cluster import Invalid
+from paddle_operator.kube.client import path
+from testbed.node import FakeNode
+from testbed.node_pods import Behaviour
+
+pytestmark = pytest.mark.apiserver
+
+FOR_EVER = Behaviour(runs_for_ever=True)
+MERGE = "application/merge-patch+json"
+
+
+async def patch(world: World, resource: AnyResource, name: str, body: Manifest) -> None:
+    where = path(resource, world.namespace, name)
+    await world.transport.request("PATCH", where, body=msgspec.json.encode(body), content_type=MERGE)
+
+
+async def test_a_pod_whose_labels_are_taken_off_is_not_lost(world: World, node: FakeNode) -> None:
+    node.script(lambda _: FOR_EVER)
+    world.start_manager()
+    await world.submit(make.manifest(cleanPodPolicy="Never"))
+    await world.phase("resnet", "Running")
+    await patch(world, PODS, "resnet-worker-1", {"metadata": {"labels": {"paddle-res-type": None}}})
+    await world.pod_until(
+        "resnet-worker-1", lambda pod: pod.metadata.labels.get("paddle-res-type") == "worker"
+    )
+    for rank in (0, 1):
+        node.finish(world.namespace, f"resnet-worker-{rank}")
+    assert (await world.phase("resnet", "Completed", "Failed")).status.phase == "Completed"
+
+
+async def test_a_pod_that_ended_well_may_be_collected_before_its_peers_end(
+    world: World, node: FakeNode
+) -> None:
+    node.script(lambda pod: FOR_EVER if pod.metadata.name.endswith("-0") else Behaviour())
+    world.start_manager()
+    await world.submit(make.manifest())
+    await world.job_until("resnet", lambda job: bool(job.status.worker and job.status.worker.succeeded_ranks))
+    ended = await world.pod_until("resnet-worker-1", lambda pod: pod.status.phase == "Succeeded")
+    await world.delete(PODS, ended)
+    await world.gone(PODS, "resnet-worker-1")
+    node.finish(world.namespace, "resnet-worker-0")
+    job = await world.phase("resnet", "Completed", "Failed")
+    assert job.status.phase == "Completed"
+    assert job.status.worker is not None
+    assert job.status.worker.succeeded == 2
+
+
+async def test_a_pod_that_is_deleted_while_it_trains_fails_the_job(world: World, node: FakeNode) -> None:
+    node.script(lambda _: FOR_EVER)
+    world.start_manager()
+    await world.submit(make.manifest())
+    await world.phase("resnet", "Running")
+    await world.delete(PODS, await world.pod_until("resnet-worker-1", lambda _: True))
+    job = await world.phase("resnet", "Completed", "Failed")
+    assert job.status.failure is not None
+    assert (job.status.failure.pod, job.status.failure.reason) == ("resnet-worker-1", "PodLost")
+
+
+async def test_a_config_map_of_ours_without_our_labels_is_adopted(world: World) -> None:
+    """As the Go operator leaves it, when a job changes hands while its pods wait for the map."""
+    async with FakeNode(
+        url=world.plane.url,
+        token=world.plane.token_for("fake-node"),
+        ca_file=world.plane.ca_file,
+        namespace=world.namespace,
+        retry_seconds=(600.0, 600.0),
+        deny_first_lookup=lambda _: True,
+    ) as node:
+        node.hold()
+        first = world.start_manager()
+        await world.submit(make.manifest(cleanPodPolicy="Never"))
+        pod = await world.pod_until("resnet-worker-1", lambda _: True)
+        world.kill(first)
+        owners = msgspec.to_builtins(pod.metadata.owner_references)
+        bare: dict[str, Any] = {"name": "resnet", "ownerReferences": owners}
+        await world.post(path(CONFIG_MAPS, world.namespace), {"metadata": bare, "data": {"OLD": "1"}})
+        node.release()
+        await world.pod_until("resnet-worker-1", lambda pod: bool(pod.status.pod_ip))
+        world.start_manager()
+        assert (await world.phase("resnet", "Completed", "Failed")).status.phase == "Completed"
+    adopted = await world.config_map("resnet")
+    assert adopted.metadata.labels["paddlepaddle.org/job-uid"] == pod.metadata.owner_references[0].uid
+    assert await world.config_map_data("resnet") == {"OLD": "1"}
+    assert [request for request in world.requests() if request.code == 403] == []
+
+
+async def test_an_admission_webhook_that_is_down_is_said(world: World, node: FakeNode) -> None:
+    hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    hook = {
+        "name": "down.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    await world.post(hooks, {"metadata": {"name": world.namespace}, "webhooks": [hook]})
+    try:
+        world.start_manager()
+        await world.submit(make.manifest(cleanPodPolicy="Never"))
+        job = await world.condition("resnet", "Created", "False", "CreateRefused")
+        created = find_condition(job.status.conditions, "Created")
+        assert created is not None
+        assert "down.example.com" in created.message
+    finally:
+        await world.transport.request("DELETE", f"{hooks}/{world.namespace}")
+    assert (await world.phase("resnet", "Completed", "Failed")).status.phase == "Completed"
+
+
+async def test_a_job_stored_under_an_older_crd_is_still_told_what_is_wrong(world: World) -> None:
+    crd = paddle_job_crd()
+    where = f"{CRDS}/{crd['metadata']['name']}"
+
+    async def set_rules(rules: list[Manifest]) -> None:
+        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        versions = [
+            {
+                **crd["spec"]["versions"][0],
+                "schema": {"openAPIV3Schema": {**schema, "x-kubernetes-validations": rules}},
+            }
+        ]
+        body = msgspec.json.encode({"spec": {"versions": versions}})
+        await world.transport.request("PATCH", where, body=body, content_type=MERGE)
+
+    await set_rules([])
+    try:
+        await _until_accepted(world, make.manifest("old.name"))
+    finally:
+        await set_rules(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"])
+    await _until_refused(world, make.manifest("new.name"))
+    world.start_manager()
+    await world.condition("old.name", "Created", "False", "InvalidSpec")
+
+
+async def _until_accepted(world: World, manifest: Manifest) -> None:
+    """A changed CRD is served within a second, and nothing tells when."""
+    for _ in range(100):
+        try:
+            await world.submit(manifest)
+        except Invalid:
+            await asyncio.sleep(0.1)
+        else:
+            return
+    pytest.fail("the CRD did not change")
+
+
+async def _until_refused(world: World, manifest: Manifest) -> None:
+    for _ in range(100):
+        try:
+            job = await world.submit(manifest)
+        except Invalid:
+            return
+        await world.delete(PADDLE_JOBS, job)
+        await asyncio.sleep(0.1)
+    pytest.fail("the CRD did not change back")
