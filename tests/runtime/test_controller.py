@@ -283,6 +283,17 @@ async def test_a_refusal_is_handed_to_the_next_turn_and_to_no_later_one(office: 
     assert heard == [[], ["quota"], []]
 
 
+async def test_an_error_that_does_not_pass_is_as_good_as_a_refusal(office: Office) -> None:
+    office.decide = make_pod
+    office.cluster.fail("create", "a-0", *(Unreachable("webhook down") for _ in range(4)))
+    office.show("a")
+    for _ in range(6):
+        await office.controller.turn(key("a"))
+        office.pods.store.advance("9999")
+    heard = [[refusal.message for refusal in memory.refusals] for memory in office.memories]
+    assert heard == [[], [], [], ["webhook down"], ["webhook down"], []]
+
+
 async def test_the_time_of_the_last_status_is_remembered(office: Office) -> None:
     office.decide = lambda thing: write_status(thing) if len(office.turns) == 1 else Plan()
     office.show("a")

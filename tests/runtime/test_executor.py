@@ -91,6 +91,15 @@ async def test_steps_run_one_after_the_other_and_the_actions_of_one_at_once(benc
     ]
 
 
+async def test_a_large_step_leaves_room_in_the_line_for_other_jobs(bench: Bench) -> None:
+    bench.cluster.latency_seconds = 1
+    large = asyncio.create_task(bench.execute(tuple(create(f"large-{rank}") for rank in range(480))))
+    await asyncio.sleep(0.5)
+    await bench.execute((create("small"),))
+    assert loop_time() <= 3
+    await large
+
+
 async def test_at_most_24_requests_are_in_flight_over_all_plans(bench: Bench) -> None:
     bench.cluster.latency_seconds = 1
     plans = [tuple(create(f"{job}-{rank}") for rank in range(30)) for job in range(4)]

@@ -273,3 +273,16 @@ def step(queue: KeyQueue, verb: str, one: Key) -> None:
             queue.succeeded(one)
         case "end":
             queue.done(one)
+
+
+async def test_news_about_a_failing_key_is_held_back_for_a_second_at_most() -> None:
+    queue = KeyQueue()
+    for _ in range(12):
+        queue.add(A)
+        await queue.take()
+        queue.retry(A)
+        queue.done(A)
+    began = loop_time()
+    queue.add(A)
+    assert await queue.take() == A
+    assert loop_time() - began <= 1
