@@ -96,12 +96,7 @@ async def paddle_job_kind(admin: Transport) -> None:
 
 
 @pytest.fixture
-async def node(apiserver: ControlPlane, namespace: str) -> AsyncIterator[FakeNode]:
+async def node(apiserver: ControlPlane, admin: Transport, namespace: str) -> AsyncIterator[FakeNode]:
     """Plays the pods of the test's namespace."""
-    async with FakeNode(
-        url=apiserver.url,
-        token=apiserver.token_for("fake-node"),
-        ca_file=apiserver.ca_file,
-        namespace=namespace,
-    ) as fake:
+    async with World(apiserver, namespace, admin).fake_node() as fake:
         yield fake

@@ -26,6 +26,7 @@ from paddle_operator.cluster import NotFound, Scope, Verb
 from paddle_operator.kube.client import KubeCluster, path
 from paddle_operator.kube.transport import Transport
 from testbed.controlplane import ControlPlane
+from testbed.node import FakeNode
 
 T = TypeVar("T", bound=KubeObject)
 PATIENCE_SECONDS = 60.0
@@ -144,6 +145,16 @@ class World:
     async def no_pods(self) -> None:
         for name in await self.pods():
             await self.gone(PODS, name)
+
+    def fake_node(self, **options: Any) -> FakeNode:
+        """A node that plays the pods of this namespace."""
+        return FakeNode(
+            url=self.plane.url,
+            token=self.plane.token_for("fake-node"),
+            ca_file=self.plane.ca_file,
+            namespace=self.namespace,
+            **options,
+        )
 
     # The operator as a process, as users run it.
 

@@ -72,11 +72,7 @@ async def test_a_pod_that_is_deleted_while_it_trains_fails_the_job(world: World,
 
 async def test_a_config_map_of_ours_without_our_labels_is_adopted(world: World) -> None:
     """As the Go operator leaves it, when a job changes hands while its pods wait for the map."""
-    async with FakeNode(
-        url=world.plane.url,
-        token=world.plane.token_for("fake-node"),
-        ca_file=world.plane.ca_file,
-        namespace=world.namespace,
+    async with world.fake_node(
         retry_seconds=(600.0, 600.0),
         deny_first_lookup=lambda _: True,
     ) as node:

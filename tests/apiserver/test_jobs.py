@@ -160,12 +160,7 @@ async def test_jobs_of_one_name_in_two_namespaces_do_not_mix(world: World, node:
     await world.post("/api/v1/namespaces", {"metadata": {"name": other}})
     neighbour = World(world.plane, other, world.transport)
     world.start_manager(user="admin", namespace="")
-    async with FakeNode(
-        url=world.plane.url,
-        token=world.plane.token_for("fake-node"),
-        ca_file=world.plane.ca_file,
-        namespace=other,
-    ) as other_node:
+    async with neighbour.fake_node() as other_node:
         node.script(lambda _: Behaviour(exit_code=1))
         await asyncio.gather(
             world.submit(make.manifest(cleanPodPolicy="Never")),
@@ -265,11 +260,7 @@ async def test_a_pod_that_stays_stuck_after_its_nudge_is_nudged_again(
 @pytest.fixture
 async def denying_node(world: World) -> AsyncIterator[FakeNode]:
     """A kubelet that is not yet allowed to read the new map, and would by itself try again in ten minutes."""
-    async with FakeNode(
-        url=world.plane.url,
-        token=world.plane.token_for("fake-node"),
-        ca_file=world.plane.ca_file,
-        namespace=world.namespace,
+    async with world.fake_node(
         retry_seconds=(600.0, 600.0),
         deny_first_lookup=1,
     ) as fake:

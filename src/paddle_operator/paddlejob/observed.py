@@ -11,6 +11,7 @@ from paddle_operator.api.paddlejob import PaddleJob, Role, read_template, traini
 from paddle_operator.plan import Refusal
 
 from . import ranks
+from .addresses import ipv4_address
 from .verdicts import Verdict, has_started, judge
 
 
@@ -78,6 +79,11 @@ class Observed:
         return frozenset(
             name for name, pod in self.own.items() if has_started(pod, self._training_container(name))
         )
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        """Where peers find each of our pods; empty as long as it has no address that they can use."""
+        return {name: ipv4_address(pod) for name, pod in self.own.items()}
 
     @cached_property
     def missing(self) -> dict[str, Slot]:

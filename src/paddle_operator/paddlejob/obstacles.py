@@ -16,7 +16,6 @@ from paddle_operator.api.resources import PADDLE_JOBS
 from paddle_operator.api.validate import not_served, spec_problems
 from paddle_operator.plan import Refusal
 
-from .config_map import has_only_ipv6, ipv4_address
 from .observed import Observed
 
 
@@ -95,7 +94,8 @@ def _taken(kind: str, name: str) -> str:
 
 def _no_ipv4(seen: Observed) -> Obstacle | None:
     """Paddle's endpoints are IPv4 only; a job would wait for such a pod for ever."""
-    pod = next((pod for pod in seen.own.values() if has_only_ipv6(pod)), None)
+    ipv6 = [pod for name, pod in seen.own.items() if pod.status.pod_ip and not seen.addresses[name]]
+    pod = next(iter(ipv6), None)
     if pod is None:
         return None
     message = (
@@ -108,8 +108,7 @@ def _no_ipv4(seen: Observed) -> Obstacle | None:
 def _shared_address(seen: Observed) -> Obstacle | None:
     """Pods on the host network of one node. Paddle counts addresses: it would train two jobs, each alone."""
     holders: dict[str, str] = {}
-    for name, pod in seen.own.items():
-        address = ipv4_address(pod)
+    for name, address in seen.addresses.items():
         if address and (other := holders.setdefault(address, name)) != name:
             message = (
                 f"pods {other} and {name} share the address {address}, so Paddle would take them for one: "
