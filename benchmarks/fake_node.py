@@ -1,6 +1,6 @@
 """What one status patch costs the fake node in CPU time of its own, at full load on a real API server.
 
-    python benchmarks/fake_node.py --kubeconfig FILE [--pods 500]
+    python -m benchmarks.fake_node [--pods 500] [--kubeconfig FILE]
 
 The pods are made by another process, so that the figure is the node's alone: process CPU time (watches,
 bindings and all) divided by status patches. The namespace is the run's own and is deleted at the end.
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from testbed.controlplane import ControlPlane
 from testbed.node import FakeNode
 from testbed.node_client import ApiClient, Server
 
@@ -89,7 +90,7 @@ async def run(server: Server, kubeconfig: Path, namespace: str, count: int) -> N
     ) as node:
         arguments = ["--kubeconfig", str(kubeconfig), "--pods", str(count), "--only-make-in", namespace]
         begin, cpu = time.perf_counter(), time.process_time()
-        maker = await asyncio.create_subprocess_exec(sys.executable, __file__, *arguments)
+        maker = await asyncio.create_subprocess_exec(sys.executable, "-m", "benchmarks.fake_node", *arguments)
         # The default script: one patch to Running and one to Succeeded for each pod.
         while node.status_patches < 2 * count:  # noqa: ASYNC110  a counter on the hot path stays a plain number
             await asyncio.sleep(0.05)
@@ -105,14 +106,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--kubeconfig", type=Path, help="default: a control plane for this run alone")
     parser.add_argument("--pods", type=int, default=500)
     parser.add_argument("--only-make-in", metavar="NAMESPACE", help="used by the benchmark itself")
     options = parser.parse_args()
     if options.only_make_in:
         asyncio.run(make_pods(Server.of_kubeconfig(options.kubeconfig), options.only_make_in, options.pods))
-    else:
+    elif options.kubeconfig:
         asyncio.run(measure(options.kubeconfig, options.pods))
+    else:
+        with ControlPlane(f"benchmark-{os.getpid()}") as plane:
+            asyncio.run(measure(plane.kubeconfig, options.pods))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"
 
 @pytest.fixture(scope="session")
 def apiserver() -> Iterator[ControlPlane]:
-    """etcd, kube-apiserver and kube-controller-manager for this session alone; gone when it ends."""
+    """etcd, kube-apiserver and kube-controller-manager for one test run; gone when it ends."""
     with ControlPlane(unique_name("pytest")) as plane:
         yield plane
 
