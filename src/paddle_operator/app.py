@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import structlog
 
+from .api.core import Pod
 from .api.meta import Key, KubeObject
 from .api.names import LABEL_JOB_UID, LABEL_RES_TYPE
 from .api.paddlejob import PaddleJob
@@ -81,13 +82,21 @@ class PaddleJobManager:
             refusals=memory.refusals,
             status_written_at=memory.status_written_at,
         )
-        return await self._with_hidden_pods(seen) if seen.peers_are_told and seen.missing else seen
+        over = job.status.finished or job.metadata.terminating
+        return await self._with_hidden_pods(seen) if seen.peers_are_told and not over else seen
 
     async def _with_hidden_pods(self, seen: Observed) -> Observed:
-        """To call a pod lost is final, and a pod without its labels is not lost: ask for it by name."""
-        keys = [Key(seen.job.metadata.namespace, name) for name in seen.missing]
-        found = [pod for key in keys if (pod := await self._look_up(PODS, key)) is not None]
-        return replace(seen, pods=(*seen.pods, *found))
+        """To call a pod lost is final, and one without its labels is not lost: ask for it by name.
+
+        One that is really gone decides, so nobody asks for the rest.
+        """
+        found: list[Pod] = []
+        for name in seen.missing:
+            pod = await self._look_up(PODS, Key(seen.job.metadata.namespace, name))
+            if pod is None or not pod.metadata.controlled_by(seen.job.uid):
+                break
+            found.append(pod)
+        return replace(seen, pods=(*seen.pods, *found)) if found else seen
 
     async def _look_up(self, resource: Resource[T], key: Key) -> T | None:
         try:
@@ -102,7 +111,8 @@ class PaddleJobManager:
 
 def _owning_job(thing: KubeObject) -> Key | None:
     owner = thing.metadata.controller
-    if owner is None or owner.kind != PADDLE_JOBS.kind or not owner.api_version.startswith(PADDLE_JOBS.group):
+    group = owner.api_version.partition("/")[0] if owner is not None else ""
+    if owner is None or (group, owner.kind) != (PADDLE_JOBS.group, PADDLE_JOBS.kind):
         return None
     return Key(thing.metadata.namespace, owner.name)
 

@@ -136,4 +136,4 @@ def test_what_is_not_served_yet_is_said_by_field(spec: dict[str, Any], asked: li
     job = make.paddlejob(**spec)
     assert spec_problems(job) == ()
     assert [problem.field for problem in not_served(job)] == asked
-    assert all("remove the field" in problem.message for problem in not_served(job))
+    assert all("create the job anew without it" in problem.message for problem in not_served(job))

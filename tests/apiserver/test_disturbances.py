@@ -6,13 +6,10 @@ from typing import Any
 import make
 import msgspec
 import pytest
-from conftest import CRDS
-from world import World
+from world import World, tally
 
-from paddle_operator.api.crd import paddle_job_crd
 from paddle_operator.api.meta import Manifest, find_condition
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource
-from paddle_operator.cluster import Invalid
 from paddle_operator.kube.client import path
 from testbed.node import FakeNode
 from testbed.node_pods import Behaviour
@@ -118,49 +115,41 @@ async def test_an_admission_webhook_that_is_down_is_said(world: World, node: Fak
     assert (await world.phase("resnet", "Completed", "Failed")).status.phase == "Completed"
 
 
-async def test_a_job_stored_under_an_older_crd_is_still_told_what_is_wrong(world: World) -> None:
-    crd = paddle_job_crd()
-    where = f"{CRDS}/{crd['metadata']['name']}"
-
-    async def set_rules(rules: list[Manifest]) -> None:
-        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-        versions = [
-            {
-                **crd["spec"]["versions"][0],
-                "schema": {"openAPIV3Schema": {**schema, "x-kubernetes-validations": rules}},
-            }
-        ]
-        body = msgspec.json.encode({"spec": {"versions": versions}})
-        await world.transport.request("PATCH", where, body=body, content_type=MERGE)
-
-    await set_rules([])
-    try:
-        await _until_accepted(world, make.manifest("old.name"))
-    finally:
-        await set_rules(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"])
-    await _until_refused(world, make.manifest("new.name"))
+async def test_a_job_whose_name_no_pod_can_have_is_told_so(world: World) -> None:
     world.start_manager()
+    await world.submit(make.manifest("old.name"))
     await world.condition("old.name", "Created", "False", "InvalidSpec")
 
 
-async def _until_accepted(world: World, manifest: Manifest) -> None:
-    """A changed CRD is served within a second, and nothing tells when."""
-    for _ in range(100):
-        try:
-            await world.submit(manifest)
-        except Invalid:
-            await asyncio.sleep(0.1)
-        else:
-            return
-    pytest.fail("the CRD did not change")
+async def test_a_finished_job_costs_no_request_after_a_restart(world: World, node: FakeNode) -> None:
+    node.script(lambda _: Behaviour(exit_code=1))
+    first = world.start_manager()
+    await world.submit(make.manifest(workers=4, cleanPodPolicy="Always"))
+    await world.phase("resnet", "Failed")
+    await world.no_pods()
+    world.kill(first)
+    before = len(world.requests())
+    world.start_manager()
+    await patch(world, PADDLE_JOBS, "resnet", {"metadata": {"annotations": {"note": "1"}}})
+    await asyncio.sleep(2)
+    after = tally(world.requests()[before:])
+    assert set(after) <= {"list paddlejobs", "list pods", "list configmaps"}
+    assert tally(world.requests())["get pods"] == 0
 
 
-async def _until_refused(world: World, manifest: Manifest) -> None:
-    for _ in range(100):
-        try:
-            job = await world.submit(manifest)
-        except Invalid:
-            return
-        await world.delete(PADDLE_JOBS, job)
-        await asyncio.sleep(0.1)
-    pytest.fail("the CRD did not change back")
+async def test_a_refused_job_does_not_load_the_server_while_the_quota_moves(world: World) -> None:
+    """The refusal's text changes with every pod of others; the job must not try again with each."""
+    quotas = f"/api/v1/namespaces/{world.namespace}/resourcequotas"
+    await world.post(
+        quotas, {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "0", "configmaps": "99"}}}
+    )
+    world.start_manager()
+    await world.submit(make.manifest(workers=40))
+    await world.condition("resnet", "Created", "False", "CreateRefused")
+    for count in range(10):
+        await world.post(path(CONFIG_MAPS, world.namespace), {"metadata": {"name": f"other-{count}"}})
+        await asyncio.sleep(0.5)
+    counts = tally(world.requests())
+    print("\nrequests of a refused job in about 6 s:", dict(counts))
+    assert counts["create pods"] <= 24 + 10
+    assert counts["patch paddlejobs/status"] <= 4

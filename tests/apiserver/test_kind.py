@@ -75,6 +75,13 @@ async def test_the_number_of_workers_is_fixed(world: World) -> None:
     assert "delete the job and create it anew" in result.stderr
 
 
+async def test_servers_cannot_be_added_to_a_job(world: World) -> None:
+    assert apply(world, make.manifest()).returncode == 0
+    result = apply(world, make.manifest(ps={"replicas": 1, "template": make.template()}))
+    assert result.returncode != 0
+    assert "ps cannot change during the life of a job" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("spec", "field"),
     [

@@ -33,6 +33,7 @@ def with_sidecar(training: dict[str, Any], restart_policy: str = "Never") -> Pod
         (terminated(0), "Never", Verdict.SUCCEEDED),
         (terminated(3), "Never", Verdict.FAILED),
         (terminated(3), "OnFailure", Verdict.STARTING),
+        (terminated(0), "OnFailure", Verdict.SUCCEEDED),
         ({"waiting": {"reason": "ContainerCreating"}}, "Never", Verdict.STARTING),
     ],
 )
@@ -110,3 +111,36 @@ def test_the_training_container_is_that_of_the_template_whatever_was_put_before_
     ]
     pod = make.pod(job, 0, "Running", containerStatuses=statuses)
     assert make.observed(job, pod).verdicts == {"resnet-worker-0": Verdict.SUCCEEDED}
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"), [("", Verdict.SUCCEEDED), ("DeadlineExceeded", Verdict.FAILED)]
+)
+def test_a_sidecar_that_fails_after_training_ended_well_does_not_fail_the_worker(
+    reason: str, expected: Verdict
+) -> None:
+    job = make.paddlejob(pod=make.template(make.container(), make.container(name="logger")))
+    statuses = [{"name": "logger", "state": terminated(137)}, {"name": "paddle", "state": terminated(0)}]
+    pod = make.pod(job, 0, "Failed", containerStatuses=statuses, reason=reason)
+    assert judge(pod, "paddle") is expected
+
+
+def test_a_recorded_success_holds_whatever_becomes_of_the_pod() -> None:
+    job = make.paddlejob(status={"worker": {"succeededRanks": "0"}})
+    seen = make.observed(job, make.pod(job, 0, "Failed"), make.pod(job, 1, "Running"))
+    assert seen.verdicts["resnet-worker-0"] is Verdict.SUCCEEDED
+
+
+def test_a_container_renamed_in_the_template_does_not_change_who_trains_in_a_live_pod() -> None:
+    old = make.paddlejob(workers=1)
+    job = make.paddlejob(workers=1, pod=make.template(make.container(name="renamed")))
+    pod = make.pod(old, 0, "Running")
+    assert make.observed(job, pod).verdicts == {"resnet-worker-0": Verdict.RUNNING}
+
+
+def test_the_training_container_is_blamed_before_its_sidecars() -> None:
+    job = make.paddlejob(workers=1, pod=make.template(make.container(name="logger"), make.container()))
+    statuses = [{"name": "logger", "state": terminated(143)}, {"name": "paddle", "state": terminated(1)}]
+    failure = find_failed_pod(make.observed(job, make.pod(job, 0, "Failed", containerStatuses=statuses)))
+    assert failure is not None
+    assert (failure.container, failure.exit_code) == ("paddle", 1)

@@ -190,6 +190,21 @@ def test_a_pod_that_vanishes_before_peers_know_it_is_made_again() -> None:
     assert len(actions(plan, Create)) == 1
 
 
+@pytest.mark.parametrize("edit", [{"elastic": 1}, {"pod": {"spec": {"containers": []}}}], ids=str)
+def test_an_edit_does_not_hide_that_a_pod_is_lost(edit: dict[str, Any]) -> None:
+    job = running_job(**edit)
+    plan = reconcile(
+        make.observed(job, make.pod(running_job(), 0, "Running"), config_map=make.config_map(job))
+    )
+    assert changes(plan)["failure"]["reason"] == "PodLost"
+
+
+def test_a_job_that_ran_is_never_started_again_by_itself() -> None:
+    plan = reconcile(make.observed(running_job()))
+    assert changes(plan)["failure"]["reason"] == "PodLost"
+    assert actions(plan, Create) == []
+
+
 @pytest.mark.parametrize("reason", ["map exists", "peer has started"])
 def test_a_pod_that_vanishes_after_peers_know_it_fails_the_job(reason: str) -> None:
     job = make.paddlejob()
@@ -268,10 +283,33 @@ def test_a_mistake_in_the_spec_is_not_looked_at_again_by_itself() -> None:
 def test_what_was_refused_is_said_first_and_then_tried_again() -> None:
     refusal = Refusal(PODS, "resnet-worker-0", taken=False, message="exceeded quota: small")
     plan = reconcile(make.observed(make.paddlejob(), refusals=(refusal,)))
-    assert shape(plan) == ["1 setstatus", "1 emit", "2 create pods"]
+    assert shape(plan) == ["1 setstatus", "1 emit", "1 create pods", "1 create pods"]
     (condition,) = changes(plan)["conditions"]
     assert condition["reason"] == "CreateRefused"
     assert "exceeded quota: small" in condition["message"]
+
+
+def test_after_a_refusal_one_pod_goes_ahead_of_the_rest() -> None:
+    refusal = Refusal(PODS, "resnet-worker-0", taken=False, message="exceeded quota: small")
+    plan = reconcile(make.observed(make.paddlejob(workers=5), refusals=(refusal,)))
+    assert shape(plan) == ["1 setstatus", "1 emit", "1 create pods", "4 create pods"]
+
+
+def test_other_words_for_the_same_refusal_are_not_written_at_once() -> None:
+    told = {"type": "Created", "status": "False", "reason": "CreateRefused", "message": "used: pods=3"}
+    job = make.paddlejob(status={"phase": "Pending", "conditions": [told]})
+    before = settled(make.observed(job))
+    old = msgspec.structs.replace(
+        before.job, status=msgspec.structs.replace(before.job.status, conditions=job.status.conditions)
+    )
+    refusal = Refusal(PODS, "resnet-worker-0", taken=False, message="used: pods=4")
+
+    def at(age_seconds: float) -> Plan:
+        written = NOW - seconds(age_seconds)
+        return reconcile(make.observed(old, refusals=(refusal,), status_written_at=written))
+
+    assert actions(at(5), SetStatus) == []
+    assert len(actions(at(31), SetStatus)) == 1
 
 
 def test_a_foreign_config_map_that_came_later_is_named() -> None:
@@ -327,7 +365,7 @@ def running_job(**spec: Any) -> PaddleJob:
 
 @pytest.mark.parametrize(
     "edit",
-    [{"elastic": 1}, {"ps": {"replicas": 1, "template": make.template()}}, {"intranet": "Host"}],
+    [{"elastic": 1}, {"intranet": "Host"}, {"schedulingPolicy": {"queue": "q"}}],
     ids=str,
 )
 def test_an_edit_that_asks_for_what_is_not_served_is_said_and_harms_nothing(edit: dict[str, Any]) -> None:

@@ -26,21 +26,16 @@ FIXED_REPLICAS = {
     "fieldPath": ".worker.replicas",
     "message": "cannot change during the life of a job; delete the job and create it anew",
 }
-
-
-# The rest repeats validate.py, so that a mistake is refused when the job is applied. The rules about names
-# are for new jobs only: for one that is stored already they would refuse every write, also of its status.
-DNS_LABEL_NAME = {
-    "optionalOldSelf": True,
-    "rule": "oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-    "message": "metadata.name must be a DNS label, which pods need: lower-case letters, digits and dashes",
-}
-SHORT_NAME = {
-    "optionalOldSelf": True,
-    "rule": "oldSelf.hasValue() || "
-    "size(self.metadata.name) + size('-worker-') + size(string(self.spec.worker.replicas - 1)) <= 63",
-    "message": "metadata.name is too long: with -worker- and a rank it makes the name of a pod, at most 63",
-}
+FIXED_ROLES = [
+    {
+        "rule": f"has(self.{role}) == has(oldSelf.{role})"
+        f" && (!has(self.{role}) || self.{role}.replicas == oldSelf.{role}.replicas)",
+        "message": f"{role} cannot change during the life of a job; delete the job and create it anew",
+    }
+    for role in ("ps", "heter")
+]
+# Repeats validate.py, so that a mistake is refused when the job is applied. What validate.py says of names is
+# not repeated: for a job that is stored already it would refuse every write, that of its status too.
 ENDING_PODS = {
     "rule": "!has(self.template.spec.restartPolicy)"
     " || self.template.spec.restartPolicy in ['', 'Never', 'OnFailure']",
@@ -105,11 +100,12 @@ def _union_schema(types: list[inspect.Type]) -> Schema:
 def paddle_job_schema() -> Schema:
     spec = schema_of(inspect.type_info(PaddleJobSpec))
     status = schema_of(inspect.type_info(PaddleJobStatus))
-    # One worker at least; the struct shares its bounds with the roles that may be empty.
-    worker = spec["properties"]["worker"]
     for role in ("worker", "ps", "heter"):
+        properties = spec["properties"][role]["properties"]
+        # One worker at least; the struct shares its bounds with the roles that may be empty.
+        least = {"minimum": 1} if role == "worker" else {}
+        properties["replicas"] = {**properties["replicas"], **least, "default": 1}
         spec["properties"][role]["x-kubernetes-validations"] = [ENDING_PODS]
-    worker["properties"]["replicas"] = {**worker["properties"]["replicas"], "minimum": 1, "default": 1}
     status["properties"]["conditions"] |= {
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
@@ -118,7 +114,6 @@ def paddle_job_schema() -> Schema:
         "type": "object",
         "description": "One training job of PaddlePaddle.",
         "required": ["spec"],
-        "x-kubernetes-validations": [DNS_LABEL_NAME, SHORT_NAME],
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
@@ -126,7 +121,7 @@ def paddle_job_schema() -> Schema:
             "spec": {
                 **spec,
                 "description": "What to train, and with how many pods.",
-                "x-kubernetes-validations": [FIXED_REPLICAS],
+                "x-kubernetes-validations": [FIXED_REPLICAS, *FIXED_ROLES],
             },
             "status": {**status, "description": "How far it is. Written by the operator."},
         },

@@ -38,7 +38,9 @@ def not_served(job: PaddleJob) -> tuple[Problem, ...]:
         "spec.sampleSetRef": ("cached training data", spec.sample_set_ref is not None),
     }
     return tuple(
-        Problem(field, f"{what} is not served by this version of the operator; remove the field")
+        Problem(
+            field, f"{what} is not served by this version of the operator; create the job anew without it"
+        )
         for field, (what, wanted) in asked.items()
         if wanted
     )

@@ -1,6 +1,7 @@
 """Which pod is to blame when a job fails, and how that reads."""
 
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from paddle_operator.api.core import ContainerStatus, Pod
 from paddle_operator.api.names import POD_LOST
@@ -14,12 +15,22 @@ VICTIM_EXIT_CODES = frozenset({134, 250})
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
+class _Candidate(NamedTuple):
+    """A failed pod, and the containers in it that ended badly: training first."""
+
+    slot: Slot
+    pod: Pod
+    broken: list[ContainerStatus]
+
+
 def find_failed_pod(seen: Observed) -> Failure | None:
     """The first cause: victims of a dead peer come last, then the earliest end, then the lowest rank."""
     failed = [
-        (pod, seen.slots[name]) for name, pod in seen.own.items() if seen.verdicts[name] is Verdict.FAILED
+        _Candidate(seen.slots[name], pod, _broken_containers(pod, seen.training_container(name)))
+        for name, pod in seen.own.items()
+        if seen.verdicts[name] is Verdict.FAILED
     ]
-    return _describe(*min(failed, key=_blame)) if failed else None
+    return _describe(min(failed, key=_blame)) if failed else None
 
 
 def find_lost_pod(seen: Observed) -> Failure | None:
@@ -30,37 +41,38 @@ def find_lost_pod(seen: Observed) -> Failure | None:
     return Failure(role=slot.role, rank=slot.rank, pod=name, reason=POD_LOST)
 
 
-def _blame(candidate: tuple[Pod, Slot]) -> tuple[bool, datetime, Slot]:
-    pod, slot = candidate
-    ends = [end for status in _broken_containers(pod) if (end := status.state.terminated)]
-    victim = bool(ends) and all(end.exit_code in VICTIM_EXIT_CODES for end in ends)
-    return victim, min((end.finished_at or _NEVER for end in ends), default=_NEVER), slot
+def _blame(candidate: _Candidate) -> tuple[bool, datetime, Slot]:
+    ends = [end for container in candidate.broken if (end := container.state.terminated)]
+    victim = bool(ends) and ends[0].exit_code in VICTIM_EXIT_CODES
+    return victim, min((end.finished_at or _NEVER for end in ends), default=_NEVER), candidate.slot
 
 
-def _describe(pod: Pod, slot: Slot) -> Failure:
-    broken = next(iter(_broken_containers(pod)), None)
-    end = broken.state.terminated if broken is not None else None
+def _describe(candidate: _Candidate) -> Failure:
+    slot, pod, broken = candidate
+    container = broken[0] if broken else None
+    end = container.state.terminated if container is not None else None
     return Failure(
         role=slot.role,
         rank=slot.rank,
         pod=pod.metadata.name,
         node=pod.spec.node_name,
-        container=broken.name if broken is not None else "",
+        container=container.name if container is not None else "",
         exit_code=end.exit_code if end is not None else None,
         reason=pod.status.reason or (end.reason if end is not None else "") or "Error",
     )
 
 
-def _broken_containers(pod: Pod) -> list[ContainerStatus]:
+def _broken_containers(pod: Pod, training: str) -> list[ContainerStatus]:
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
-    return [one for one in statuses if one.state.terminated is not None and one.state.terminated.exit_code]
+    broken = [one for one in statuses if one.state.terminated is not None and one.state.terminated.exit_code]
+    return sorted(broken, key=lambda one: one.name != training)
 
 
 def in_words(failure: Failure) -> str:
     """One sentence for people."""
     who = f"{failure.role} {failure.rank} (pod {failure.pod})"
     if failure.reason == POD_LOST:
-        return f"{who} was deleted after its peers had been told its address"
+        return f"{who} is missing, and its peers have already been told who they are"
     where = f" on node {failure.node}" if failure.node else ""
     if failure.exit_code is None:
         return f"{who} failed{where}: {failure.reason}"

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from paddle_operator.api.core import ConfigMap, Pod
-from paddle_operator.api.names import pod_name
+from paddle_operator.api.names import TRAINING_CONTAINER, pod_name
 from paddle_operator.api.paddlejob import PaddleJob, Role, read_template, training_container_of
 from paddle_operator.plan import Refusal
 
@@ -69,15 +69,15 @@ class Observed:
 
     @cached_property
     def verdicts(self) -> dict[str, Verdict]:
-        """Where each pod is. One that ended well and was deleted since is remembered by the status."""
-        seen = {name: judge(pod, self._training_container(name)) for name, pod in self.own.items()}
-        return dict.fromkeys(self._succeeded_before, Verdict.SUCCEEDED) | seen
+        """Where each pod is. That one ended well is written in the status, and holds for good."""
+        seen = {name: judge(pod, self.training_container(name)) for name, pod in self.own.items()}
+        return seen | dict.fromkeys(self._succeeded_before, Verdict.SUCCEEDED)
 
     @cached_property
     def started(self) -> frozenset[str]:
         """The pods whose training has begun: they have read the list of peers."""
         return frozenset(
-            name for name, pod in self.own.items() if has_started(pod, self._training_container(name))
+            name for name, pod in self.own.items() if has_started(pod, self.training_container(name))
         )
 
     @cached_property
@@ -87,12 +87,14 @@ class Observed:
 
     @cached_property
     def missing(self) -> dict[str, Slot]:
+        """The slots that have neither a pod nor a record of one that ended well."""
         return {name: slot for name, slot in self.slots.items() if name not in self.verdicts}
 
     @property
     def peers_are_told(self) -> bool:
         """Somebody knows the addresses, or may: from here on no pod can be replaced by another."""
-        return self.own_config_map is not None or bool(self.started) or bool(self._succeeded_before)
+        told = self.own_config_map is not None or self.job.status.start_time is not None
+        return told or bool(self.started) or bool(self._succeeded_before)
 
     @cached_property
     def _succeeded_before(self) -> frozenset[str]:
@@ -104,8 +106,13 @@ class Observed:
             for rank in ranks.from_text(status.succeeded_ranks, below=self.job.roles[role].replicas)
         )
 
-    def _training_container(self, name: str) -> str:
-        return self._training_containers[self.slots[name].role]
+    def training_container(self, name: str) -> str:
+        """By the template; but an edit of the template does not reach a live pod."""
+        wanted = self._training_containers[self.slots[name].role]
+        live = [container.name for container in self.own[name].spec.containers]
+        if wanted in live or not live:
+            return wanted
+        return TRAINING_CONTAINER if TRAINING_CONTAINER in live else live[0]
 
     @cached_property
     def _training_containers(self) -> dict[Role, str]:

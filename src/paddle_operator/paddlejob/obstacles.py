@@ -14,7 +14,6 @@ from paddle_operator.api.names import (
 )
 from paddle_operator.api.resources import PADDLE_JOBS
 from paddle_operator.api.validate import not_served, spec_problems
-from paddle_operator.plan import Refusal
 
 from .observed import Observed
 
@@ -24,8 +23,8 @@ class End(Enum):
 
     BY_EDIT = auto()
     """The user changes the spec, which we see. Nothing is created."""
-    BY_OTHERS = auto()
-    """Something of somebody else goes away, which we must look for. Nothing is created."""
+    BY_ITSELF = auto()
+    """An object goes away or gets another address; not all of that is shown to us. Nothing is created."""
     BY_TRYING = auto()
     """Only trying again tells."""
 
@@ -43,19 +42,33 @@ class Obstacle:
 
 def find_obstacle(seen: Observed) -> Obstacle | None:
     """The first that applies; the user's own mistakes come first."""
-    if found := not_served(seen.job):
-        return Obstacle(NOT_SERVED, "; ".join(map(str, found)), End.BY_EDIT)
-    if (seen.missing or not seen.own) and (found := spec_problems(seen.job)):
-        return Obstacle(INVALID_SPEC, "; ".join(map(str, found)), End.BY_EDIT)
-    if not seen.own and (obstacle := _left_by_namesake(seen) or _foreign_config_map(seen)):
-        return obstacle
-    if seen.refusals:
-        # By name, so that the message does not change with the order of the answers.
-        return _refused(min(seen.refusals, key=lambda refusal: refusal.name))
-    return _no_ipv4(seen) or _shared_address(seen) if seen.own_config_map is None else None
+    checks = [_not_served, _refused]
+    if not seen.peers_are_told:
+        checks = [
+            _not_served,
+            _invalid,
+            _left_by_namesake,
+            _foreign_config_map,
+            _refused,
+            _no_ipv4,
+            _shared_address,
+        ]
+    return next((obstacle for check in checks if (obstacle := check(seen))), None)
+
+
+def _not_served(seen: Observed) -> Obstacle | None:
+    found = not_served(seen.job)
+    return Obstacle(NOT_SERVED, "; ".join(map(str, found)), End.BY_EDIT) if found else None
+
+
+def _invalid(seen: Observed) -> Obstacle | None:
+    found = spec_problems(seen.job) if seen.missing or not seen.slots else ()
+    return Obstacle(INVALID_SPEC, "; ".join(map(str, found)), End.BY_EDIT) if found else None
 
 
 def _left_by_namesake(seen: Observed) -> Obstacle | None:
+    if seen.own:
+        return None
     left = [f"pod {pod.metadata.name}" for pod in seen.namesakes]
     owner = seen.config_map.metadata.controller if seen.config_map is not None else None
     if owner is not None and _is_namesake(seen, owner.kind, owner.name) and owner.uid != seen.job.uid:
@@ -64,7 +77,7 @@ def _left_by_namesake(seen: Observed) -> Obstacle | None:
         return None
     more = f" and {len(left) - 1} more" if len(left) > 1 else ""
     message = f"waiting for what an earlier job of this name left to be gone: {left[0]}{more}"
-    return Obstacle(NAMESAKE_TERMINATING, message, End.BY_OTHERS)
+    return Obstacle(NAMESAKE_TERMINATING, message, End.BY_ITSELF)
 
 
 def _is_namesake(seen: Observed, kind: str, name: str) -> bool:
@@ -72,12 +85,16 @@ def _is_namesake(seen: Observed, kind: str, name: str) -> bool:
 
 
 def _foreign_config_map(seen: Observed) -> Obstacle | None:
-    if seen.config_map is None or seen.own_config_map is not None:
+    if seen.own or seen.config_map is None or seen.own_config_map is not None:
         return None
-    return Obstacle(CONFIG_MAP_TAKEN, _taken("config map", seen.job.metadata.name), End.BY_OTHERS)
+    return Obstacle(CONFIG_MAP_TAKEN, _taken("config map", seen.job.metadata.name), End.BY_ITSELF)
 
 
-def _refused(refusal: Refusal) -> Obstacle:
+def _refused(seen: Observed) -> Obstacle | None:
+    if not seen.refusals:
+        return None
+    # By name, so that the message does not change with the order of the answers.
+    refusal = min(seen.refusals, key=lambda refusal: refusal.name)
     kind = {"ConfigMap": "config map"}.get(refusal.resource.kind, refusal.resource.kind.lower())
     if not refusal.taken:
         return Obstacle(REFUSED, f"{kind} {refusal.name}: {refusal.message}", End.BY_TRYING)
@@ -102,7 +119,7 @@ def _no_ipv4(seen: Observed) -> Obstacle | None:
         f"pod {pod.metadata.name} has only the IPv6 address {pod.status.pod_ip}, and Paddle needs IPv4: "
         "run the job on an IPv4 or dual-stack cluster"
     )
-    return Obstacle(NO_IPV4, message, End.BY_OTHERS)
+    return Obstacle(NO_IPV4, message, End.BY_ITSELF)
 
 
 def _shared_address(seen: Observed) -> Obstacle | None:
@@ -114,5 +131,5 @@ def _shared_address(seen: Observed) -> Obstacle | None:
                 f"pods {other} and {name} share the address {address}, so Paddle would take them for one: "
                 "remove hostNetwork from the template, or spread the pods over nodes"
             )
-            return Obstacle(SHARED_ADDRESS, message, End.BY_OTHERS)
+            return Obstacle(SHARED_ADDRESS, message, End.BY_ITSELF)
     return None

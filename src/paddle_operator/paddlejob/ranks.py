@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+LONGEST_SPAN = 20
+
 
 def to_text(ranks: Iterable[int]) -> str:
     spans: list[list[int]] = []
@@ -18,6 +20,7 @@ def from_text(text: str, below: int) -> set[int]:
     ranks: set[int] = set()
     for span in text.split(","):
         first, _, last = span.partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
-            ranks.update(range(int(first), min(int(last or first) + 1, below)))
+        last = last or first
+        if first.isdecimal() and last.isdecimal() and len(span) <= LONGEST_SPAN:
+            ranks.update(range(int(first), min(int(last) + 1, below)))
     return ranks

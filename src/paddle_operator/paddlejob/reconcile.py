@@ -20,7 +20,7 @@ from .pods import build_pod, dropped_variables_of
 from .relabel import relabel
 from .status import next_status, write_due, write_status
 
-# Nothing tells us when somebody else's config map is gone, so we look.
+# Not everything that stands in the way is shown to us when it goes: somebody else's config map is not.
 LOOK_AGAIN_AFTER = timedelta(seconds=10)
 
 
@@ -34,24 +34,28 @@ def reconcile(seen: Observed) -> Plan:
         return _plan(clean_up(seen, Phase(job.status.phase)))
 
     obstacle = find_obstacle(seen)
-    blocked = obstacle is not None and obstacle.stops_creation
-    failure = find_failed_pod(seen) or (None if blocked else find_lost_pod(seen))
+    failure = find_failed_pod(seen) or find_lost_pod(seen)
     status = next_status(seen, obstacle, failure)
     said = write_status(seen, status)
     if status.finished:
         return _plan(*said, clean_up(seen, Phase(status.phase)))
 
-    made = () if blocked else children(seen)
-    # An obstacle is said first, because what follows may be refused again; success is said when it is there.
-    first, then = (said, made) if obstacle is not None else (made, said)
-    return _plan(*first, *then, (*relabel(seen), *nudges(seen)), wake_at=_wake_at(seen, status, obstacle))
+    touched = (*relabel(seen), *nudges(seen))
+    wake_at = _wake_at(seen, status, obstacle)
+    if obstacle is None:
+        return _plan(*children(seen), *said, touched, wake_at=wake_at)
+    # An obstacle is said first, because what follows may be refused again.
+    made = () if obstacle.stops_creation else children(seen)
+    return _plan(*said, *made, touched, wake_at=wake_at)
 
 
 def children(seen: Observed) -> tuple[Step, ...]:
     """What is missing now: all pods; once they have addresses, the config map."""
     if seen.missing:
         creates = tuple(Create(PODS, build_pod(seen.job, *slot)) for slot in seen.missing.values())
-        return (creates, _warn_of_dropped_variables(seen))
+        # After a refusal one goes ahead, and the rest follow if it is let in.
+        ahead = 1 if seen.refusals else len(creates)
+        return (creates[:ahead], creates[ahead:], _warn_of_dropped_variables(seen))
     config_map = missing_config_map(seen)
     return ((Create(CONFIG_MAPS, config_map),),) if config_map else ()
 

@@ -15,5 +15,5 @@ def relabel(seen: Observed) -> Step:
             purpose="label",
         )
         for name, pod in seen.own.items()
-        if LABEL_RES_TYPE not in pod.metadata.labels and not pod.metadata.terminating
+        if LABEL_RES_TYPE not in pod.metadata.labels
     )

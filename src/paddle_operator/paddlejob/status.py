@@ -142,7 +142,7 @@ def write_status(seen: Observed, status: PaddleJobStatus) -> tuple[Step, ...]:
     """The write and its events, or nothing if nothing changed or the change can wait."""
     before, after = msgspec.to_builtins(seen.job.status), msgspec.to_builtins(status)
     changes = merge_patch(before, after)
-    if not changes or (_only_counts(changes) and write_due(seen, status) > seen.now):
+    if not changes or (_can_wait(seen, status, changes) and write_due(seen, status) > seen.now):
         return ()
     target = Target.of(PADDLE_JOBS, seen.job)
     events = tuple(
@@ -153,12 +153,19 @@ def write_status(seen: Observed, status: PaddleJobStatus) -> tuple[Step, ...]:
     return ((SetStatus(target, changes),), *((events,) if events else ()))
 
 
-def _only_counts(changes: dict[str, object]) -> bool:
-    return set(changes) <= {str(role) for role in Role}
+def _can_wait(seen: Observed, status: PaddleJobStatus, changes: dict[str, object]) -> bool:
+    """Counts, and other words for the same condition: a quota's refusal changes with every pod of others."""
+    told = [_essence(condition) for condition in seen.job.status.conditions]
+    same = told == [_essence(condition) for condition in status.conditions]
+    return same and set(changes) <= {"conditions", *Role}
+
+
+def _essence(condition: Condition) -> tuple[str, str, str]:
+    return condition.type, condition.status, condition.reason
 
 
 def write_due(seen: Observed, status: PaddleJobStatus) -> datetime:
-    """When a change of counts may be written: a second after the last write, up to 30 for an old job.
+    """When what can wait is written: counts a second after the last write, up to 30 for an old job; words 30.
 
     That a pod ended well is never put off for long: once it is deleted, only the status knows.
     """
@@ -166,11 +173,12 @@ def write_due(seen: Observed, status: PaddleJobStatus) -> datetime:
     if last is None or last > seen.now:
         return seen.now
     born = seen.job.metadata.creation_timestamp or seen.now
-    quiet_seconds = QUIET_SECONDS
-    if _succeeded(status) == _succeeded(seen.job.status):
-        age_seconds = (seen.now - born).total_seconds()
-        quiet_seconds = min(max(QUIET_SECONDS, QUIET_SHARE_OF_AGE * age_seconds), LONGEST_QUIET_SECONDS)
-    return last + timedelta(seconds=quiet_seconds)
+    quiet_seconds = max(QUIET_SECONDS, QUIET_SHARE_OF_AGE * (seen.now - born).total_seconds())
+    if status.conditions != seen.job.status.conditions:
+        quiet_seconds = LONGEST_QUIET_SECONDS
+    if _succeeded(status) != _succeeded(seen.job.status):
+        quiet_seconds = QUIET_SECONDS
+    return last + timedelta(seconds=min(quiet_seconds, LONGEST_QUIET_SECONDS))
 
 
 def _succeeded(status: PaddleJobStatus) -> list[str]:
@@ -186,4 +194,4 @@ def _is_news(job: PaddleJob, condition: Condition) -> bool:
     if condition.type == RUNNING and condition.status == "False":
         return False
     old = find_condition(job.status.conditions, condition.type)
-    return old is None or (old.status, old.reason) != (condition.status, condition.reason)
+    return old is None or _essence(old) != _essence(condition)

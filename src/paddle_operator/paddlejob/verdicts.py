@@ -17,15 +17,22 @@ class Verdict(StrEnum):
 
 
 def judge(pod: Pod, training_container: str) -> Verdict:
+    training = _training_status(pod, training_container)
+    end = training.state.terminated if training is not None else None
+    if end is not None and end.exit_code == 0 and not pod.status.reason:
+        # Whatever becomes of the side-cars. (A pod with a reason was ended from outside, politely.)
+        return Verdict.SUCCEEDED
     match pod.status.phase:
         case "Succeeded":
             return Verdict.SUCCEEDED
         case "Failed":
             return Verdict.FAILED
-        case "Running":
-            return _judge_running(pod, training_container)
         case "Unknown":
             return Verdict.UNKNOWN
+        case "Running" if end is not None and pod.spec.restart_policy == "Never":
+            return Verdict.FAILED
+        case "Running":
+            return Verdict.RUNNING if training is not None and training.ready else Verdict.STARTING
     return Verdict.PENDING
 
 
@@ -34,15 +41,6 @@ def has_started(pod: Pod, training_container: str) -> bool:
     training = _training_status(pod, training_container)
     ended = pod.status.phase in {"Succeeded", "Failed"}
     return ended or (training is not None and training.has_started)
-
-
-def _judge_running(pod: Pod, training_container: str) -> Verdict:
-    """A pod runs on while a side-car does; if nothing is restarted, the end of training is the end."""
-    training = _training_status(pod, training_container)
-    ended = training.state.terminated if training is not None else None
-    if ended is not None and pod.spec.restart_policy == "Never":
-        return Verdict.SUCCEEDED if ended.exit_code == 0 else Verdict.FAILED
-    return Verdict.RUNNING if training is not None and training.ready else Verdict.STARTING
 
 
 def _training_status(pod: Pod, training_container: str) -> ContainerStatus | None:

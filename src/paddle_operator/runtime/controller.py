@@ -1,7 +1,7 @@
 """The one shape that every controller has: key, gate, gather, decide, execute; then again when it is time.
 
-This is the only place that logs failures, counts them and decides when a key comes again. An exception in one
-key's turn is that key's affair: it is logged and tried again later, and delays no other key.
+This is the only place that logs a failed turn, counts it and decides when its key comes again. An exception
+in one key's turn is that key's affair: it is logged and tried again later, and delays no other key.
 """
 
 import asyncio

@@ -36,7 +36,7 @@ TRIES_WHEN_THROTTLED = 5
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far a plan came; the last three empty: to the end. Of an error and ``outdated`` only one is set."""
+    """How far a plan came: to the end, unless refusals, a newer version or an error stopped it."""
 
     wrote_status: bool = False
     refusals: tuple[Refusal, ...] = ()
@@ -72,12 +72,7 @@ class Executor:
                     tasks.create_task(self._work_off(owner_uid, run))
             wrote_status = wrote_status or run.wrote_status
             if run.failed:
-                outdated = any(isinstance(error, Conflict) for error in run.errors)
-                error = None if outdated else next(iter(run.errors), None)
-                failed = f"{_described(step[0])}: {run.sent - len(run.refusals)} of {len(step)} done"
-                return Outcome(
-                    wrote_status, tuple(run.refusals), outdated, error, tuple(run.troubles), failed
-                )
+                return run.outcome(wrote_status=wrote_status)
             _report(step)
         return Outcome(wrote_status)
 
@@ -188,6 +183,7 @@ class _StepRun:
     """What the actions of one step have met so far."""
 
     def __init__(self, step: Step) -> None:
+        self.step = step
         self.actions = iter(step)
         """What has not been begun, shared by all hands."""
         self.sent = 0
@@ -199,6 +195,18 @@ class _StepRun:
     @property
     def failed(self) -> bool:
         return bool(self.errors or self.refusals)
+
+    def outcome(self, *, wrote_status: bool) -> Outcome:
+        done = self.sent - len(self.refusals)
+        real = [error for error in self.errors if not isinstance(error, Conflict)]
+        return Outcome(
+            wrote_status=wrote_status,
+            refusals=tuple(self.refusals),
+            outdated=bool(self.errors) and not real,
+            error=next(iter(real), None),
+            troubles=tuple(self.troubles),
+            failed_step=f"{_described(self.step[0])}: {done} of {len(self.step)} done",
+        )
 
 
 def _refusal(action: Create, error: ApiError) -> Refusal:
