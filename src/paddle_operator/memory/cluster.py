@@ -61,6 +61,7 @@ class MemoryCluster:
                 yield Change(verb, str(entry.version), _decode(resource, document))
 
     async def create(self, resource: Resource[T], manifest: Manifest) -> T:
+        manifest = _as_sent(manifest)
         metadata = manifest["metadata"]
         if resource not in KINDS or "generateName" in metadata:
             raise NotImplementedError(f"create {resource} {metadata}: kind or generateName is not played")
@@ -75,7 +76,7 @@ class MemoryCluster:
         return _decode(resource, self._store(resource, None, document))
 
     async def patch(self, target: Target, body: Manifest, *, subresource: str = "") -> KubeObject:
-        resource, old = target.resource, self._find(target.resource, target.key)
+        resource, old, body = target.resource, self._find(target.resource, target.key), _as_sent(body)
         self._refuse_outdated(resource, old, body)
         if subresource not in {"", "status"} or (subresource and resource not in HAVE_STATUS):
             raise NotImplementedError(f"sub-resource {resource}/{subresource} is not played")
@@ -179,11 +180,9 @@ class MemoryCluster:
         version = self.history.next_version()
         new["metadata"] = {**new["metadata"], "resourceVersion": str(version)}
         key = Key(new["metadata"]["namespace"], new["metadata"]["name"])
-        # Bytes and back: nobody keeps a hand on what is stored.
-        stored: Manifest = msgspec.json.decode(msgspec.json.encode(new))
-        self._objects[resource, key] = stored
-        self.history.record(Entry(version, resource, old, stored))
-        return stored
+        self._objects[resource, key] = new
+        self.history.record(Entry(version, resource, old, new))
+        return new
 
     def _remove(self, resource: AnyResource, document: Manifest) -> None:
         key = Key(document["metadata"]["namespace"], document["metadata"]["name"])
@@ -201,6 +200,12 @@ _SET_BY_SERVER = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
+
+
+def _as_sent(document: Manifest) -> Manifest:
+    """Through bytes and back, as over a wire: nobody keeps a hand on what is stored."""
+    sent: Manifest = msgspec.json.decode(msgspec.json.encode(document))
+    return sent
 
 
 def _merged(old: Any, changes: Any) -> Any:
