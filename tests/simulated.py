@@ -186,9 +186,6 @@ class Life:
     def pods(self) -> dict[str, Manifest]:
         return {key.name: one for (kind, key), one in self.memory._objects.items() if kind == PODS}
 
-    def told_to(self, uids: set[str]) -> list[dict[str, str]]:
-        return [self.kubelet.told[uid] for uid in uids if uid in self.kubelet.told]
-
 
 async def live(
     manifest: Manifest,

@@ -25,14 +25,7 @@ def build_config_map(job: PaddleJob, worker_addresses: Sequence[str]) -> Manifes
 
 
 def missing_config_map(seen: Observed) -> Manifest | None:
-    """The map, if it is not there, somebody waits for it, and every pod has an address that will last."""
-    if (
-        seen.own_config_map is not None
-        or len(seen.own) < len(seen.slots)
-        or len(seen.started) == len(seen.own)
-    ):
-        return None
-    if any(pod.metadata.terminating or not seen.addresses[name] for name, pod in seen.own.items()):
+    if not seen.config_map_is_due:
         return None
     workers = [seen.addresses[name] for name, slot in seen.slots.items() if slot.role is Role.WORKER]
     return build_config_map(seen.job, workers)

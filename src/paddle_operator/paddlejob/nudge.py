@@ -14,7 +14,6 @@ from paddle_operator.api.names import ANNOTATION_NUDGE
 from paddle_operator.api.resources import PODS, Target
 from paddle_operator.plan import Patch
 
-from .config_map import missing_config_map
 from .observed import Observed
 
 AGAIN_AFTER = timedelta(seconds=3)
@@ -40,7 +39,7 @@ def next_nudge(seen: Observed) -> datetime | None:
 
 def _waiting(seen: Observed) -> Iterator[tuple[Pod, int, datetime]]:
     """Pods that wait for training to start: how often each was nudged, and when the next nudge is due."""
-    if seen.own_config_map is None and missing_config_map(seen) is None:
+    if seen.own_config_map is None and not seen.config_map_is_due:
         return
     for name, pod in seen.own.items():
         if pod.metadata.terminating or name in seen.started:

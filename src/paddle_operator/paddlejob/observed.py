@@ -90,6 +90,15 @@ class Observed:
         """The slots that have neither a pod nor a record of one that ended well."""
         return {name: slot for name, slot in self.slots.items() if name not in self.verdicts}
 
+    @cached_property
+    def config_map_is_due(self) -> bool:
+        """It is not there, somebody waits for it, and every pod has an address that will last."""
+        if self.own_config_map is not None or len(self.own) < len(self.slots):
+            return False
+        waited_for = len(self.started) < len(self.own)
+        lasting = (self.addresses[name] and not pod.metadata.terminating for name, pod in self.own.items())
+        return waited_for and all(lasting)
+
     @property
     def peers_are_told(self) -> bool:
         """Somebody knows the addresses, or may: from here on no pod can be replaced by another."""

@@ -1,0 +1,124 @@
+"""What the status says, and when it is written."""
+
+import make
+import msgspec
+import pytest
+from make import NOW, seconds
+from plans import actions, changes, running_job, settled
+
+from paddle_operator.api.meta import find_condition
+from paddle_operator.api.resources import PODS
+from paddle_operator.paddlejob.reconcile import reconcile
+from paddle_operator.paddlejob.status import next_status
+from paddle_operator.plan import Create, Plan, Refusal, SetStatus
+
+
+@pytest.mark.parametrize(
+    ("phases", "expected"),
+    [
+        (["Pending", "Pending"], "Pending"),
+        (["Running", "Pending"], "Starting"),
+        (["Running", "Running"], "Running"),
+        (["Succeeded", "Running"], "Running"),
+        (["Succeeded", "Pending"], "Starting"),
+        (["Succeeded", "Succeeded"], "Completed"),
+        (["Failed", "Running"], "Failed"),
+        (["Failed", "Succeeded"], "Failed"),
+        (["Failed", "Pending"], "Failed"),
+        (["Unknown", "Running"], "Starting"),
+    ],
+)
+def test_the_phase_follows_from_the_pods(phases: list[str], expected: str) -> None:
+    job = make.paddlejob()
+    pods = [make.pod(job, rank, phase) for rank, phase in enumerate(phases)]
+    plan = reconcile(make.observed(job, *pods, config_map=make.config_map(job)))
+    assert changes(plan)["phase"] == expected
+
+
+def test_a_probe_that_flaps_does_not_take_running_back() -> None:
+    job = make.paddlejob(status={"phase": "Running", "startTime": NOW.isoformat()})
+    unready = make.pod(job, 0, "Running", containerStatuses=[{"name": "paddle", "ready": False}])
+    plan = reconcile(
+        make.observed(job, unready, make.pod(job, 1, "Running"), config_map=make.config_map(job))
+    )
+    assert "phase" not in changes(plan)
+
+
+def test_other_words_for_the_same_refusal_are_not_written_at_once() -> None:
+    told = {"type": "Created", "status": "False", "reason": "CreateRefused", "message": "used: pods=3"}
+    job = make.paddlejob(status={"phase": "Pending", "conditions": [told]})
+    before = settled(make.observed(job))
+    old = msgspec.structs.replace(
+        before.job, status=msgspec.structs.replace(before.job.status, conditions=job.status.conditions)
+    )
+    refusal = Refusal(PODS, "resnet-worker-0", taken=False, message="used: pods=4")
+
+    def at(age_seconds: float) -> Plan:
+        written = NOW - seconds(age_seconds)
+        return reconcile(make.observed(old, refusals=(refusal,), status_written_at=written))
+
+    assert actions(at(5), SetStatus) == []
+    assert len(actions(at(31), SetStatus)) == 1
+
+
+def test_a_change_of_counts_alone_waits_and_wakes_us_when_it_may_be_written() -> None:
+    job = make.paddlejob()
+    before = settled(make.observed(job, make.pod(job, 0), make.pod(job, 1), config_map=make.config_map(job)))
+    pods = (make.pod(before.job, 0, "Pending", waiting="x"), make.pod(before.job, 1, "Unknown"))
+    recent = make.observed(before.job, *pods, config_map=before.config_map, status_written_at=NOW)
+    plan = reconcile(recent)
+    assert actions(plan, SetStatus) == []
+    assert plan.wake_at is not None
+    assert plan.wake_at > NOW
+    later = make.observed(
+        before.job, *pods, config_map=before.config_map, now=NOW + seconds(60), status_written_at=NOW
+    )
+    assert set(changes(reconcile(later))) == {"worker"}
+
+
+def test_foreign_conditions_are_kept() -> None:
+    foreign = {"type": "example.com/Checked", "status": "True", "reason": "Fine"}
+    job = make.paddlejob(status={"conditions": [foreign]})
+    status = next_status(make.observed(job), None, None)
+    assert find_condition(status.conditions, "example.com/Checked") == job.status.conditions[0]
+
+
+def test_who_ended_well_is_written_down_and_not_lost_when_its_pod_is_collected() -> None:
+    job = running_job()
+    pods = [make.pod(job, 0, "Running"), make.pod(job, 1, "Succeeded")]
+    plan = reconcile(make.observed(job, *pods, config_map=make.config_map(job)))
+    assert changes(plan)["worker"]["succeededRanks"] == "1"
+
+    told = {
+        "phase": "Running",
+        "startTime": NOW.isoformat(),
+        "worker": {"succeeded": 1, "succeededRanks": "1"},
+    }
+    later = make.paddlejob(status=told)
+    plan = reconcile(make.observed(later, pods[0], config_map=make.config_map(job)))
+    assert "phase" not in changes(plan)
+    assert actions(plan, Create) == []
+    plan = reconcile(make.observed(later, make.pod(job, 0, "Succeeded"), config_map=make.config_map(job)))
+    assert changes(plan)["phase"] == "Completed"
+
+
+def test_that_a_pod_ended_well_is_written_soon_also_for_an_old_job() -> None:
+    job = make.paddlejob(
+        metadata={"creationTimestamp": (NOW - seconds(86400)).isoformat()},
+        status={"phase": "Running", "startTime": NOW.isoformat()},
+    )
+    before = settled(make.observed(job, *(make.pod(job, rank, "Running") for rank in (0, 1))))
+    pods = (make.pod(job, 0, "Running"), make.pod(job, 1, "Succeeded"))
+    written = NOW - seconds(1.5)
+    seen = make.observed(
+        before.job, *pods, config_map=make.config_map(job), status_written_at=written, now=NOW
+    )
+    assert changes(reconcile(seen))["worker"]["succeededRanks"] == "1"
+
+
+def test_a_failure_does_not_change_what_was_said_about_creation() -> None:
+    refused = {"type": "Created", "status": "False", "reason": "CreateRefused", "message": "quota"}
+    job = make.paddlejob(status={"phase": "Starting", "conditions": [refused]})
+    plan = reconcile(make.observed(job, make.pod(job, 0, "Failed")))
+    created = [one for one in changes(plan)["conditions"] if one["type"] == "Created"]
+    assert created == [refused]
