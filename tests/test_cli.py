@@ -189,9 +189,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert line.startswith(f"error: {tmp_path / 'none.yaml'}: cannot be read: No such file or directory; ")
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_without_yaml_is_named(tmp_path: Path) -> None:
     (line,) = complaints(run("render", str(tmp_path)))
-    assert line.startswith(f"error: {tmp_path}: cannot be read: Is a directory; name a YAML file")
+    assert line == f"error: {tmp_path}: the folder has no file that ends in .json, .yaml, .yml"
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfea\0", b"name: caf\xe9\n"])

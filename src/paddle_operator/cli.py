@@ -1,25 +1,36 @@
 """The command line: thin, and the only place that prints."""
 
-import asyncio
-import sys
+import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
-from . import __version__
+import paddle_operator
+
 from .api.crd import paddle_job_crd
-from .api.documents import BadDocument, Resolver
-from .api.load import load_jobs
-from .api.paddlejob import PaddleJob
-from .api.schema_check import Problem
+from .api.documents import write_documents
 from .api.validate import is_dns_label, not_served
 from .log import LogFormat, LogLevel, configure
-from .paddlejob.pods import dropped_variables_of
 from .paddlejob.render import render as render_job
+from .run.request import Refused, dropped_variables_in, load, read_sources, refuse_where
 
 MOST_LINES = 20
+
+
+class OutputFormat(StrEnum):
+    JSON = "json"
+    YAML = "yaml"
+
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...", help="YAML files with PaddleJobs, folders of such, or - for standard input."
+    ),
+]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The namespace of jobs that name none.")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -38,7 +49,7 @@ def root(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if version:
-        typer.echo(__version__)
+        typer.echo(paddle_operator.__version__)
         raise typer.Exit
 
 
@@ -62,52 +73,102 @@ def manager(
     Install the PaddleJob kind first: paddle-operator crd | kubectl apply -f -
     """
     # Only this command talks to a server; the others start without the weight of it.
+    import asyncio  # noqa: PLC0415
+
     from .app import run_manager  # noqa: PLC0415
     from .kube.config import ConfigError, load  # noqa: PLC0415
 
-    configure(log_level, log_format)
     if namespace and not is_dns_label(namespace):
         raise _complaint(f"--namespace: {namespace!r} is no name of a namespace")
     try:
         credentials = load(kubeconfig)
     except ConfigError as error:
         raise _complaint(" ".join(str(error).split())) from None
+    configure(log_level, log_format)
     asyncio.run(run_manager(credentials, namespace))
 
 
 @app.command()
-def render(
-    file: Annotated[
-        str, typer.Argument(help="A YAML file with one or more PaddleJobs, or - for standard input.")
-    ],
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="The namespace of jobs that name none.")
-    ] = "default",
+def run(
+    files: Files,
+    namespace: Namespace = "default",
+    timeout: Annotated[
+        str, typer.Option(help="Stop the jobs after this time: 90s, 10m, 1h30m. Left out: never.")
+    ] = "",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Change the jobs first: spec.worker.replicas=3"),
+    ] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=COMMAND@FOLDER",
+            help="What an image stands for on this machine; either part may be left out.",
+        ),
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep logs and objects in this new folder.")
+    ] = None,
+    volumes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where persistent volume claims are. [default: ~/.local/share/paddle-operator/volumes]",
+        ),
+    ] = None,
+    logs: Annotated[bool, typer.Option("--logs", help="Show all that the pods print.")] = False,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX",
+            help="How scripts tell their loss, with groups named loss and step. [default: step=1 loss=0.5]",
+        ),
+    ] = None,
+    output: Annotated[
+        OutputFormat | None, typer.Option("--output", "-o", help="Print the jobs as they ended to stdout.")
+    ] = None,
 ) -> None:
-    """Print the objects that a PaddleJob becomes, in the order in which they are made. Needs no cluster.
+    """Run PaddleJobs on this machine, without a cluster, and watch them train.
 
-    The file is checked as the API server would check it. What only a cluster knows stands in angle brackets.
+    The same operator as on a cluster makes the pods; here they are processes, which run in this Python
+    environment (images are not pulled). Ctrl-C stops the jobs and leaves nothing behind; a second one kills.
+
+    Exit code: 0 all jobs Completed, 1 a job failed, 2 bad input, 124 --timeout, 130 Ctrl-C.
+
+    Try: paddle-operator run examples/02-collective/job.yaml
+    """
+    # Only this command draws and starts processes; the others start without the weight of it.
+    from .run.command import Options, run_jobs  # noqa: PLC0415
+    from .run.report import exit_code  # noqa: PLC0415
+
+    options = Options(
+        files, namespace, timeout, settings or [], image or [], keep, volumes, logs, metric,
+        on_stderr=output is not None,
+    )  # fmt: skip
+    try:
+        result = run_jobs(options, _warn)
+    except Refused as refused:
+        raise _complaint(*refused.lines) from None
+    if output is not None:
+        _print_objects(list(result.manifests), output)
+    raise typer.Exit(exit_code(result))
+
+
+@app.command()
+def render(files: Files, namespace: Namespace = "default") -> None:
+    """Print the objects that PaddleJobs become, in the order in which they are made. Needs no cluster.
+
+    The files are checked as the API server would check them. What only a cluster knows stands in angle
+    brackets.
     """
     try:
-        jobs = load_jobs(_read(file), namespace)
-    except UnicodeDecodeError as error:
-        raise _complaint(
-            f"{file}: byte {error.start + 1} is not UTF-8 text; save the file as UTF-8"
-        ) from None
-    except OSError as error:
-        advice = "name a YAML file, or - for standard input"
-        raise _complaint(f"{file}: cannot be read: {error.strerror or error}; {advice}") from None
-    except BadDocument as bad:
-        raise _complaint(*(f"{_shown_name(file)}: {problem}" for problem in bad.problems)) from None
-    if unserved := [(job, problem) for job in jobs for problem in not_served(job)]:
-        raise _complaint(*(_line(file, job, problem) for job, problem in unserved))
-    for job in jobs:
-        if names := dropped_variables_of(job):
-            dropped = Problem(
-                ", ".join(names), "set by the operator itself; the values in the template are not used"
-            )
-            typer.echo(f"warning: {_line(file, job, dropped)}", err=True)
-    _print_documents([manifest for job in jobs for manifest in render_job(job)])
+        request = load(read_sources(files), namespace)
+        refuse_where(request, not_served)
+    except Refused as refused:
+        raise _complaint(*refused.lines) from None
+    for line in dropped_variables_in(request):
+        _warn(line)
+    _print_documents([manifest for _, job in request.jobs for manifest in render_job(job)])
 
 
 @app.command()
@@ -119,49 +180,22 @@ def crd() -> None:
     _print_documents([paddle_job_crd()])
 
 
-def _read(file: str) -> str:
-    return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode()
-
-
-def _line(file: str, job: PaddleJob, problem: Problem) -> str:
-    return f"{_shown_name(file)}: job {job.metadata.name}: {problem}"
-
-
-def _shown_name(file: str) -> str:
-    return "standard input" if file == "-" else file
-
-
-class _PlainDumper(Resolver, yaml.SafeDumper):
-    """For people and simple readers: no aliases, blocks for scripts, quotes where one would misread."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        return True
-
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
-        tag = super().resolve(kind, value, implicit)
-        is_text = tag == self.DEFAULT_SCALAR_TAG
-        if not is_text:
-            return tag
-        return yaml.resolver.Resolver.resolve(self, kind, value, implicit)  # type: ignore[no-untyped-call]
-
-    def represent_text(self, text: str) -> yaml.Node:
-        return self.represent_scalar(self.DEFAULT_SCALAR_TAG, text, style="|" if "\n" in text else None)
-
-
-_PlainDumper.add_representer(str, _PlainDumper.represent_text)
+def _warn(line: str) -> None:
+    typer.echo(f"warning: {line}", err=True)
 
 
 def _print_documents(documents: list[dict[str, Any]]) -> None:
     # As bytes: what a terminal claims to be able to show is not our concern.
-    text = yaml.dump_all(
-        documents,
-        Dumper=_PlainDumper,
-        sort_keys=False,
-        allow_unicode=True,
-        explicit_start=True,
-        encoding="utf-8",
-    )
-    typer.echo(text, nl=False)
+    typer.echo(write_documents(documents), nl=False)
+
+
+def _print_objects(documents: list[dict[str, Any]], form: OutputFormat) -> None:
+    """As kubectl: several objects are a list in JSON, and documents of their own in YAML."""
+    if form is OutputFormat.YAML:
+        _print_documents(documents)
+        return
+    several = {"apiVersion": "v1", "kind": "List", "items": documents}
+    typer.echo(json.dumps(documents[0] if len(documents) == 1 else several, indent=2))
 
 
 def _complaint(*lines: str) -> typer.Exit:

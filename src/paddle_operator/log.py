@@ -1,10 +1,8 @@
 """Logs to stderr: a line per change, with the job's key; pretty for people or JSON for machines."""
 
-import logging
 import sys
 from enum import StrEnum
-
-import structlog
+from typing import TextIO
 
 
 class LogFormat(StrEnum):
@@ -19,11 +17,18 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-def configure(level: LogLevel, form: LogFormat) -> None:
+def configure(level: LogLevel, form: LogFormat, file: TextIO | None = None) -> None:
+    """Into ``file``, or to stderr."""
+    # `--help` must not wait for these.
+    import logging  # noqa: PLC0415
+
+    import structlog  # noqa: PLC0415
+
+    file = file or sys.stderr
     renderer: structlog.types.Processor = structlog.processors.JSONRenderer()
     exceptions: list[structlog.types.Processor] = [structlog.processors.format_exc_info]
     if form is LogFormat.CONSOLE:
-        renderer, exceptions = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()), []
+        renderer, exceptions = structlog.dev.ConsoleRenderer(colors=file.isatty()), []
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -33,6 +38,6 @@ def configure(level: LogLevel, form: LogFormat) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(file=file),
         cache_logger_on_first_use=True,
     )

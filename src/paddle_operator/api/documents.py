@@ -1,4 +1,4 @@
-"""From text to JSON values, reading YAML as kubectl does, so that a file means the same here and there.
+"""From text to JSON values and back. YAML is read as kubectl does: a file means the same here and there.
 
 PyYAML left alone differs: dates become objects, 1:30 becomes 90, 1e3 and y stay text, of two equal names the
 last one wins in silence, and a page of aliases becomes gigabytes.
@@ -183,3 +183,35 @@ def _explain(error: yaml.YAMLError) -> Problem:
     if "'\\t'" in said:
         said += "; indent with spaces instead of tabs"
     return Problem(f"line {error.problem_mark.line + 1}", said)
+
+
+class _PlainDumper(Resolver, yaml.SafeDumper):
+    """For people and simple readers: no aliases, blocks for scripts, quotes where one would misread."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        tag = super().resolve(kind, value, implicit)
+        is_text = tag == self.DEFAULT_SCALAR_TAG
+        if not is_text:
+            return tag
+        return yaml.resolver.Resolver.resolve(self, kind, value, implicit)  # type: ignore[no-untyped-call]
+
+    def represent_text(self, text: str) -> yaml.Node:
+        return self.represent_scalar(self.DEFAULT_SCALAR_TAG, text, style="|" if "\n" in text else None)
+
+
+_PlainDumper.add_representer(str, _PlainDumper.represent_text)
+
+
+def write_documents(documents: list[dict[str, Any]]) -> bytes:
+    text: bytes = yaml.dump_all(
+        documents,
+        Dumper=_PlainDumper,
+        sort_keys=False,
+        allow_unicode=True,
+        explicit_start=True,
+        encoding="utf-8",
+    )
+    return text

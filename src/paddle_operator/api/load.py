@@ -1,12 +1,14 @@
 """From a file to PaddleJobs, without a server: every mistake is found at once, and named."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from .crd import paddle_job_schema
 from .documents import BadDocument, read_documents
+from .meta import Manifest
 from .paddlejob import PaddleJob
 from .resources import PADDLE_JOBS
 from .schema_check import Problem, Schema, check
@@ -46,29 +48,44 @@ METADATA: Schema = {
 }
 
 
-def load_jobs(text: str, namespace: str = "default") -> list[PaddleJob]:
+@dataclass(frozen=True)
+class Contents:
+    """Of a file: its PaddleJobs, and the documents of other kinds as they are written."""
+
+    jobs: tuple[PaddleJob, ...]
+    others: tuple[Manifest, ...]
+
+
+def load_jobs(text: str, namespace: str = "default") -> tuple[PaddleJob, ...]:
     """The PaddleJobs of a file of one or more YAML (or JSON) documents; other kinds are passed over."""
+    return load_file(text, namespace).jobs
+
+
+def load_file(
+    text: str, namespace: str = "default", edit: Callable[[Manifest], Manifest] = lambda document: document
+) -> Contents:
+    """``edit`` changes each PaddleJob before it is checked."""
     jobs: list[PaddleJob] = []
+    others: list[Manifest] = []
     found: list[Problem] = []
     documents = [pair for pair in enumerate(read_documents(text), 1) if pair[1] is not None]
     for number, document in documents:
         where = f"document {number}: " if len(documents) > 1 else ""
         try:
-            jobs.extend(_load_job(document, namespace))
+            if _is_ours(document):
+                jobs.append(_load_job(edit(document), namespace))
+            else:
+                others.append(document)
         except BadDocument as bad:
             found.extend(Problem(where + problem.field, problem.message) for problem in bad.problems)
     if not jobs and not found:
         found.append(Problem("file", f"holds no {PADDLE_JOBS.kind}; write one, of {PADDLE_JOBS.api_version}"))
     if found:
         raise BadDocument(*found)
-    return jobs
+    return Contents(tuple(jobs), tuple(others))
 
 
-def _load_job(document: Any, namespace: str) -> Iterator[PaddleJob]:
-    if not isinstance(document, dict):
-        raise BadDocument(Problem("document", "must be an object with apiVersion, kind, metadata and spec"))
-    if not _is_ours(document):
-        return
+def _load_job(document: Manifest, namespace: str) -> PaddleJob:
     # Only the operator writes a status; the server, too, takes none from a file.
     written = {name: value for name, value in document.items() if name != "status"}
     if found := tuple(check(written, _schema(), "")):
@@ -82,11 +99,13 @@ def _load_job(document: Any, namespace: str) -> Iterator[PaddleJob]:
         raise BadDocument(Problem(where.strip("`.") or "document", what)) from error
     if broken := spec_problems(job):
         raise BadDocument(*broken)
-    yield job
+    return job
 
 
-def _is_ours(document: dict[str, Any]) -> bool:
+def _is_ours(document: Any) -> bool:
     """Whether it is a PaddleJob; refuses what has no kind, or nearly ours."""
+    if not isinstance(document, dict):
+        raise BadDocument(Problem("document", "must be an object with apiVersion, kind, metadata and spec"))
     kind, version = document.get("kind"), document.get("apiVersion")
     for field, value, example in (
         ("apiVersion", version, PADDLE_JOBS.api_version),

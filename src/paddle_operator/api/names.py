@@ -18,6 +18,8 @@ LABEL_INDEX = PREFIX + "index"
 LABEL_ATTEMPT = PREFIX + "attempt"
 # Patched onto a pod so that its kubelet looks for the config map at once; the value is "<count> <time>".
 ANNOTATION_NUDGE = PREFIX + "nudge"
+# On a PaddleJob: the port of its processes, where 2379 is not free. A laptop gives each job another one.
+ANNOTATION_PORT = PREFIX + "port"
 
 TRAINING_CONTAINER = "paddle"
 PADDLE_PORT = 2379

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from .meta import Condition, KubeObject, Record
-from .names import TRAINING_CONTAINER
+from .names import ANNOTATION_PORT, PADDLE_PORT, TRAINING_CONTAINER
 
 
 class CleanPodPolicy(StrEnum):
@@ -197,6 +197,10 @@ class PaddleJob(KubeObject, frozen=True):
     @property
     def uid(self) -> str:
         return self.metadata.uid
+
+    @property
+    def port(self) -> int:
+        return int(self.metadata.annotations.get(ANNOTATION_PORT, PADDLE_PORT))
 
     @property
     def roles(self) -> dict[Role, RoleSpec]:

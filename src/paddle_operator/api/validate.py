@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterator
 
 from .crd import pod_template_schema
-from .names import pod_name
+from .names import ANNOTATION_PORT, PADDLE_PORT, PORTS_PER_POD, pod_name
 from .paddlejob import Intranet, Mode, PaddleJob, Role, RoleSpec, read_template
 from .schema_check import Problem, check
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LONGEST_LABEL = 63
+# The ports behind a pod's first are its own too.
+LAST_PORT = 65536 - PORTS_PER_POD
 _DNS_NAME = re.compile(rf"(?=.{{1,253}}\Z){_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
 _LABEL_WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_ADVICE = (
@@ -65,6 +67,7 @@ def _find(job: PaddleJob) -> Iterator[Problem]:
             "digits and dashes",
         )
     yield from _label_problems(job.metadata.labels)
+    yield from _port_problems(job.metadata.annotations)
     if job.spec.worker.replicas < 1:
         yield Problem("spec.worker.replicas", "must be at least 1; a job needs a trainer")
     for role, spec in job.roles.items():
@@ -95,6 +98,17 @@ def _role_problems(job: str, role: Role, spec: RoleSpec) -> Iterator[Problem]:
         fault = "would never let the job end" if policy == "Always" else "is not known"
         yield Problem(
             f"{field}.spec.restartPolicy", f"{policy!r} {fault}; use Never (the default) or OnFailure"
+        )
+
+
+def _port_problems(annotations: dict[str, str]) -> Iterator[Problem]:
+    written = annotations.get(ANNOTATION_PORT)
+    if written is None:
+        return
+    if not (written.isascii() and written.isdigit() and 1 <= int(written) <= LAST_PORT):
+        yield Problem(
+            f"metadata.annotations[{ANNOTATION_PORT}]",
+            f"{written!r} is no port; use a number from 1 to {LAST_PORT}, or leave it out for {PADDLE_PORT}",
         )
 
 

@@ -100,6 +100,10 @@ class MemoryCluster:
 
     # What others do in a cluster: the scheduler, the kubelet, the garbage collector.
 
+    def manifest(self, resource: AnyResource, key: Key) -> Manifest | None:
+        """The whole object, of which the protocol shows only the fields that we read. Not to be changed."""
+        return self._objects.get((resource, key))
+
     def bind(self, key: Key, node: str) -> None:
         old = self._find(PODS, key)
         self._replace(PODS, old, {**old, "spec": {**old["spec"], "nodeName": node}})
@@ -162,7 +166,8 @@ class MemoryCluster:
         if not document["metadata"].get("finalizers") and not _ends_gracefully(resource, document):
             self._remove(resource, document)
             return
-        mark = {"deletionTimestamp": _stamp(self._now()), "deletionGracePeriodSeconds": GRACE_SECONDS}
+        grace = document.get("spec", {}).get("terminationGracePeriodSeconds", GRACE_SECONDS)
+        mark = {"deletionTimestamp": _stamp(self._now()), "deletionGracePeriodSeconds": grace}
         self._replace(resource, document, {**document, "metadata": {**document["metadata"], **mark}})
 
     def _replace(self, resource: AnyResource, old: Manifest, new: Manifest) -> Manifest:

@@ -38,6 +38,14 @@ class History:
         self._entries.clear()
         self._forgotten = self.version
 
+    def last_seen(self) -> list[Manifest]:
+        """Every object that there ever was, as it was last, in the order of birth."""
+        seen: dict[str, Manifest] = {}
+        for entry in self._entries:
+            document = entry.after or entry.before or {}
+            seen[document["metadata"]["uid"]] = document
+        return list(seen.values())
+
     async def since(self, version: int) -> AsyncIterator[Entry]:
         """Every entry after a version, for ever; Gone if some of them are forgotten."""
         while True:

@@ -8,7 +8,7 @@ is a superset that works with and without Paddle's launcher, from 2.6 to 3.3.
 from collections.abc import Sequence
 from typing import Any
 
-from paddle_operator.api.names import PADDLE_PORT, PORTS_PER_POD
+from paddle_operator.api.names import PORTS_PER_POD
 from paddle_operator.api.paddlejob import PaddleJob, Role
 
 Variable = dict[str, Any]
@@ -25,13 +25,13 @@ OURS = frozenset({
 })  # fmt: skip
 
 
-def pod_variables(role: Role, rank: int, container: dict[str, Any]) -> list[Variable]:
+def pod_variables(job: PaddleJob, role: Role, rank: int, container: dict[str, Any]) -> list[Variable]:
     """What differs from pod to pod. Comes first in the container, so that users' values can refer to it."""
     literals = {
         "PADDLE_TRAINER_ID": str(rank),
         "TRAINING_ROLE": TRAINING_ROLES[role],
         "PADDLE_TRAINING_ROLE": TRAINING_ROLES[role],
-        "PADDLE_CURRENT_ENDPOINT": f"$(POD_IP):{PADDLE_PORT}",
+        "PADDLE_CURRENT_ENDPOINT": f"$(POD_IP):{job.port}",
     }
     if not _asks_for_accelerator(container):
         # Without a GPU Paddle still looks for NCCL unless it is told; with one it must not be told.
@@ -44,10 +44,10 @@ def shared_variables(job: PaddleJob, worker_addresses: Sequence[str]) -> dict[st
     """What all pods of the job are told, rank by rank: the data of the config map."""
     return {
         "PADDLE_JOB_ID": f"{job.metadata.namespace}-{job.metadata.name}",
-        "PADDLE_PORT": str(PADDLE_PORT),
+        "PADDLE_PORT": str(job.port),
         "PADDLE_TRAINERS": ",".join(worker_addresses),
         "PADDLE_TRAINERS_NUM": str(len(worker_addresses)),
-        "PADDLE_TRAINER_ENDPOINTS": ",".join(f"{address}:{PADDLE_PORT}" for address in worker_addresses),
+        "PADDLE_TRAINER_ENDPOINTS": ",".join(f"{address}:{job.port}" for address in worker_addresses),
         "TRAINER_PORTS_NUM": str(PORTS_PER_POD),
     }
 

@@ -75,7 +75,7 @@ def job_labels(job: PaddleJob) -> dict[str, str]:
 
 def _equip(container: dict[str, Any], job: PaddleJob, role: Role, rank: int) -> None:
     """Give the training container its variables; it cannot start before the config map is there."""
-    ours = pod_variables(role, rank, container)
+    ours = pod_variables(job, role, rank, container)
     container["env"] = merged_variables(ours, container.get("env") or [])
     # The last source wins, so ours stands behind the user's.
     container["envFrom"] = [*(container.get("envFrom") or []), {"configMapRef": {"name": job.metadata.name}}]

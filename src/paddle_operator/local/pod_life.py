@@ -1,0 +1,198 @@
+"""One pod from its binding to its end: what a kubelet does for it, with processes in place of containers."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from paddle_operator.api.meta import Key, Manifest
+
+from .images import Images
+from .pod_status import ContainerReport, PodReport, running, terminated, waiting
+from .process import CannotStart, ContainerProcess, Mount, Order
+from .supplies import NotYet
+from .variables import Surroundings, environment, expand
+from .volumes import Shelf
+
+FIRST_PAUSE, LONGEST_PAUSE, FORGIVEN_AFTER = 10.0, 300.0, 600.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """What all pods of the node share."""
+
+    images: Mapping[Key, Images]
+    """By the job."""
+    shelf: Shelf
+    logs: Path
+    scratch: Path
+    isolates: bool
+    now: Callable[[], datetime]
+    changed: Callable[[], asyncio.Event]
+    """An event that is set when a config map has come or gone."""
+    hosts: str
+    """The machine's own hosts file, to which each pod adds its name."""
+
+
+@dataclass
+class PodLife:
+    place: Place
+    around: Surroundings
+    publish: Callable[[Manifest], Awaitable[None]]
+    """Writes the pod's status."""
+    report: PodReport = field(init=False)
+    _running: dict[str, ContainerProcess] = field(default_factory=dict)
+    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    ending: bool = False
+
+    def __post_init__(self) -> None:
+        spec = self.around.pod["spec"]
+        self.report = PodReport(
+            address=self.around.address,
+            node_address=self.around.node_address,
+            started=self.place.now(),
+            restarts_failures=spec.get("restartPolicy") == "OnFailure",
+            initial=[ContainerReport(one["name"], one["image"]) for one in spec.get("initContainers") or ()],
+            main=[ContainerReport(one["name"], one["image"]) for one in spec["containers"]],
+        )
+
+    async def live(self) -> None:
+        """Until every container has ended for good. When it is cancelled, all of them are killed."""
+        await self._tell()
+        spec = self.around.pod["spec"]
+        for container, report in zip(spec.get("initContainers") or (), self.report.initial, strict=True):
+            await self._run_together([(container, report)])
+            if self.ending or report.exit_code:
+                return
+        await self._run_together(list(zip(spec["containers"], self.report.main, strict=True)))
+
+    async def end(self, grace: float, reason: str = "") -> None:
+        """SIGTERM, and SIGKILL when the grace period is over. Returns when nothing runs any more."""
+        self.ending = True
+        for name, task in self._tasks.items():
+            if name in self._running:
+                self._running[name].terminate()
+            else:
+                task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=grace)
+        await asyncio.gather(*(process.kill() for process in [*self._running.values()]))
+        if self._tasks:
+            await asyncio.wait(self._tasks.values())
+        self.report.reason = reason
+        await self._tell()
+
+    # Containers.
+
+    async def _run_together(self, containers: list[tuple[Manifest, ContainerReport]]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for container, report in containers:
+                self._tasks[report.name] = tasks.create_task(self._run(container, report))
+
+    async def _run(self, container: Manifest, report: ContainerReport) -> None:
+        """Again and again, if the restart policy says so, with longer and longer pauses."""
+        clock = asyncio.get_running_loop().time
+        pause = FIRST_PAUSE
+        while True:
+            begun = clock()
+            code = await self._run_once(container, report)
+            if self.ending or code == 0 or not self.report.restarts_failures:
+                return
+            if clock() - begun > FORGIVEN_AFTER:
+                pause = FIRST_PAUSE
+            report.last_state = report.state
+            report.state = waiting("CrashLoopBackOff", f"exit code {code}; again in {pause:.0f} s")
+            await self._tell()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            report.restarts += 1
+
+    async def _run_once(self, container: Manifest, report: ContainerReport) -> int:
+        log = log_file(self.place.logs, self.around.key(self._name), container["name"])
+        log.parent.mkdir(parents=True, exist_ok=True)
+        order = await self._prepared(container, report)
+        started = self.place.now()
+        try:
+            process = await ContainerProcess.start(order, log)
+        except CannotStart as error:
+            with log.open("a") as file:
+                file.write(f"{order.command[0]}: cannot be run: {error}\n")
+            report.state = terminated(error.code, started, self.place.now(), "StartError")
+            await self._tell()
+            return error.code
+        self._running[report.name] = process
+        report.state = running(started)
+        try:
+            await self._tell()
+            code = await process.wait()
+        finally:
+            del self._running[report.name]
+            await process.kill()
+        report.state = terminated(code, started, self.place.now())
+        await self._tell()
+        return code
+
+    async def _prepared(self, container: Manifest, report: ContainerReport) -> Order:
+        """Waits for what the container refers to, as long as it takes."""
+        while True:
+            changed = self.place.changed()
+            try:
+                return self._order(container)
+            except NotYet as missing:
+                report.state = waiting(missing.reason, str(missing))
+            except OSError as error:  # a folder that cannot be made, say
+                report.state = waiting("CreateContainerError", str(error))
+            await self._tell()
+            await changed.wait()
+
+    def _order(self, container: Manifest) -> Order:
+        metadata = self.around.pod["metadata"]
+        images = self.place.images[Key(metadata["namespace"], metadata["ownerReferences"][0]["name"])]
+        wanted = images.invocation(container)
+        variables = environment(container, self.around)
+        return Order(
+            command=tuple(expand(word, variables) for word in wanted.command),
+            environment=_inherited() | self._launcher_log(wanted.command) | variables,
+            folder=str(wanted.folder),
+            isolated=self.place.isolates,
+            host_name=self._name,
+            scratch=str(self.place.scratch),
+            mounts=self._mounts(container) if self.place.isolates else (),
+        )
+
+    def _launcher_log(self, command: tuple[str, ...]) -> dict[str, str]:
+        """Paddle's launcher writes files into ./log, which the pods of a laptop would share."""
+        if any(word.startswith("--log_dir") for word in command):
+            return {}
+        return {"PADDLE_LOG_DIR": str(self._own_folder / "launcher")}
+
+    @property
+    def _name(self) -> str:
+        return str(self.around.pod["metadata"]["name"])
+
+    @property
+    def _own_folder(self) -> Path:
+        return self.place.shelf.pods / str(self.around.pod["metadata"]["uid"])
+
+    def _mounts(self, container: Manifest) -> tuple[Mount, ...]:
+        hosts = self._own_folder / "hosts"
+        hosts.parent.mkdir(parents=True, exist_ok=True)
+        hosts.write_text(f"{self.place.hosts}\n{self.around.address} {self.around.pod['metadata']['name']}\n")
+        return (*self.place.shelf.mounts(container, self.around.pod), Mount("/etc/hosts", str(hosts)))
+
+    async def _tell(self) -> None:
+        await self.publish(self.report.status())
+
+
+def log_file(logs: Path, pod: Key, container: str) -> Path:
+    return logs / pod.namespace / pod.name / f"{container}.log"
+
+
+def _inherited() -> dict[str, str]:
+    """The user's own environment, in which `python` is the one that runs us; nothing of an outer job."""
+    outer = {name: value for name, value in os.environ.items() if not name.startswith(("PADDLE", "POD_IP"))}
+    path = os.pathsep.join([str(Path(sys.executable).parent), outer.get("PATH", os.defpath)])
+    return outer | {"PATH": path, "PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,217 @@
+"""What of a job this machine can play: refusals before anything is made, warnings for what is passed over."""
+
+import importlib.util
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from paddle_operator.api.meta import Manifest
+from paddle_operator.api.paddlejob import PaddleJob, PodTemplate, read_template
+from paddle_operator.api.schema_check import Problem
+
+from .images import Images
+from .machine import Machine
+from .quantities import quantity
+from .volumes import MAKERS, SHARED_MEMORY, in_memory
+
+INSTALL_PADDLE = "pip install 'paddle-operator[local]'"
+PASSED_OVER_IN_PODS = ("nodeSelector", "affinity", "schedulerName", "runtimeClassName", "securityContext")
+PASSED_OVER_IN_CONTAINERS = (
+    "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "securityContext",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the verdict depends on, besides the job."""
+
+    machine: Machine
+    images: Images
+    has_paddle: bool
+    config_maps: Collection[str] = ()
+    """Names of those in the user's files, in the job's namespace."""
+    secrets: Collection[str] = ()
+
+
+def paddle_is_installed() -> bool:
+    return importlib.util.find_spec("paddle") is not None
+
+
+def refusals(job: PaddleJob, host: Host) -> list[Problem]:
+    return [
+        Problem(f"spec.{role}.template.spec.{problem.field}", problem.message)
+        for role, spec in job.roles.items()
+        for problem in _pod_refusals(read_template(spec.template)["spec"], host)
+    ]
+
+
+def warnings(job: PaddleJob, machine: Machine) -> list[Problem]:
+    found = [
+        Problem(f"spec.{role}.template.spec.{problem.field}", problem.message)
+        for role, spec in job.roles.items()
+        for problem in _passed_over(read_template(spec.template)["spec"])
+    ]
+    return [*found, *_overloads(job, machine)]
+
+
+def _pod_refusals(pod: Manifest, host: Host) -> Iterator[Problem]:
+    volumes = {volume["name"]: volume for volume in pod.get("volumes") or ()}
+    for name, volume in volumes.items():
+        yield from _volume_refusals(f"volumes[{name}]", volume)
+    for field, reference in _references(pod):
+        kind, known = ("Secret", host.secrets) if "ecret" in field else ("ConfigMap", host.config_maps)
+        name = reference.get("name") or reference.get("secretName") or ""
+        if name not in known and not reference.get("optional"):
+            yield Problem(field, f"there is no {kind} {name!r}; add the document to the file")
+    for field, container in _containers(pod):
+        yield from _command_refusals(field, container, host)
+        for mount in container.get("volumeMounts") or ():
+            yield from _mount_refusals(f"{field}.volumeMounts[{mount['name']}]", mount, volumes, host)
+        if field.startswith("init") and container.get("restartPolicy"):
+            yield Problem(
+                f"{field}.restartPolicy", "sidecars among init containers do not run on this machine"
+            )
+
+
+def _volume_refusals(field: str, volume: Manifest) -> Iterator[Problem]:
+    kinds = [kind for kind in volume if kind != "name"]
+    for kind in kinds:
+        if kind not in MAKERS:
+            yield Problem(f"{field}.{kind}", f"is not played on this machine; {', '.join(MAKERS)} are")
+    path = (volume.get("hostPath") or {}).get("path")
+    made = (volume.get("hostPath") or {}).get("type") in {"DirectoryOrCreate", "FileOrCreate"}
+    if path and not made and not Path(path).exists():
+        yield Problem(
+            f"{field}.hostPath.path",
+            f"{path} does not exist on this machine; make it, or add `type: DirectoryOrCreate`",
+        )
+    if not kinds:
+        yield Problem(field, "names no source; write for example `emptyDir: {}`")
+
+
+def _command_refusals(field: str, container: Manifest, host: Host) -> Iterator[Problem]:
+    image, wanted = container["image"], host.images.invocation(container)
+    if not wanted.command:
+        yield Problem(
+            f"{field}.image",
+            f"{image!r} cannot be pulled without a cluster, and the container names no command; "
+            f"add --image '{image}=COMMAND@FOLDER'",
+        )
+    elif not host.has_paddle and _speaks_of_paddle(wanted.command):
+        yield Problem(
+            f"{field}.command", f"needs PaddlePaddle, which is not installed here; {INSTALL_PADDLE}"
+        )
+    targets = [mount["mountPath"] for mount in container.get("volumeMounts") or ()]
+    if not wanted.folder.is_dir() and not any(wanted.folder.is_relative_to(target) for target in targets):
+        yield Problem(
+            f"{field}.workingDir",
+            f"there is no folder {wanted.folder} on this machine; "
+            f"add --image '{image}=@FOLDER' to say where the image's files are",
+        )
+
+
+def _speaks_of_paddle(command: tuple[str, ...]) -> bool:
+    return any(word == "paddle" or word.startswith("paddle.") for word in command)
+
+
+def _mount_refusals(
+    field: str, mount: Manifest, volumes: dict[str, Manifest], host: Host
+) -> Iterator[Problem]:
+    volume = volumes.get(mount["name"])
+    if volume is None:
+        yield Problem(field, f"there is no volume of that name; volumes has {', '.join(volumes) or 'none'}")
+        return
+    if mount.get("subPathExpr"):
+        yield Problem(f"{field}.subPathExpr", "is not played on this machine; use subPath")
+    already_there = (volume.get("hostPath") or {}).get("path") == mount["mountPath"]
+    shared_memory = in_memory(volume) and mount["mountPath"] == SHARED_MEMORY
+    if not host.machine.isolates and not already_there and not shared_memory:
+        yield Problem(
+            f"{field}.mountPath",
+            "this kernel gives no mount namespace to a user, so nothing can be mounted; "
+            "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), run as root, "
+            "or use a hostPath with the same path inside and outside",
+        )
+
+
+def is_extended(resource: str) -> bool:
+    """nvidia.com/gpu and the like."""
+    return "/" in resource
+
+
+def without_accelerators(job: PaddleJob) -> PaddleJob:
+    """As for a machine that has none, so that Paddle is told to use the CPU."""
+    roles = {role.value: replace(spec, template=_on_cpu(spec.template)) for role, spec in job.roles.items()}
+    return replace(job, spec=replace(job.spec, **roles))
+
+
+def _on_cpu(written: PodTemplate) -> PodTemplate:
+    template = read_template(written)
+    for _, container in _containers(template["spec"]):
+        resources = container.get("resources") or {}
+        for amounts in (resources.get("limits") or {}, resources.get("requests") or {}):
+            for name in [*filter(is_extended, amounts)]:
+                del amounts[name]
+    return msgspec.Raw(msgspec.json.encode(template))
+
+
+def _passed_over(pod: Manifest) -> Iterator[Problem]:
+    for name in PASSED_OVER_IN_PODS:
+        if pod.get(name):
+            yield Problem(name, "is passed over: there is one node, this machine")
+    for field, container in _containers(pod):
+        for name in PASSED_OVER_IN_CONTAINERS:
+            if container.get(name):
+                yield Problem(f"{field}.{name}", "is passed over on this machine")
+        for name in sorted(filter(is_extended, _amounts(container))):
+            yield Problem(f"{field}.resources", f"{name} is passed over: processes see what this machine has")
+
+
+def _overloads(job: PaddleJob, machine: Machine) -> Iterator[Problem]:
+    for name, here in machine.capacity.items():
+        asked = Fraction(0)
+        for role in job.roles.values():
+            for _, container in _containers(read_template(role.template)["spec"]):
+                asked += role.replicas * quantity(_amounts(container).get(name, "0"))
+        if asked > quantity(here):
+            yield Problem(
+                "spec",
+                f"the pods ask for {_amount(name, asked)} together, this machine has "
+                f"{_amount(name, quantity(here))}; they run all the same, but slower or not at all",
+            )
+
+
+def _amount(name: str, amount: Fraction) -> str:
+    return f"{float(amount):g} CPUs" if name == "cpu" else f"{float(amount / 2**30):.1f} GiB of memory"
+
+
+def _amounts(container: Manifest) -> dict[str, str]:
+    resources = container.get("resources") or {}
+    return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+
+
+def _references(pod: Manifest) -> Iterator[tuple[str, Manifest]]:
+    """All that names a config map or a secret."""
+    for volume in pod.get("volumes") or ():
+        for kind in ("configMap", "secret"):
+            if kind in volume:
+                yield f"volumes[{volume['name']}].{kind}", volume[kind]
+    for field, container in _containers(pod):
+        for position, source in enumerate(container.get("envFrom") or ()):
+            for kind, reference in source.items():
+                if kind.endswith("Ref"):
+                    yield f"{field}.envFrom[{position}].{kind}", reference
+        for variable in container.get("env") or ():
+            for kind, reference in (variable.get("valueFrom") or {}).items():
+                if kind.endswith("KeyRef"):
+                    yield f"{field}.env[{variable['name']}].valueFrom.{kind}", reference
+
+
+def _containers(pod: Manifest) -> Iterator[tuple[str, Manifest]]:
+    for field in ("initContainers", "containers"):
+        for position, container in enumerate(pod.get(field) or ()):
+            yield f"{field}[{position}]", container

@@ -1,0 +1,131 @@
+"""The environment of a container, resolved as a kubelet does it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paddle_operator.api.meta import Key, Manifest
+
+from .quantities import quantity, shown
+from .supplies import NotYet, Supplies
+
+_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
+KINDS = {"configMap": "ConfigMap", "secret": "Secret"}
+_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """All that a container's variables may speak of."""
+
+    pod: Manifest
+    address: str
+    node: str
+    node_address: str
+    capacity: Mapping[str, str]
+    supplies: Supplies
+
+    def key(self, name: str) -> Key:
+        return Key(self.pod["metadata"]["namespace"], name)
+
+
+def environment(container: Manifest, around: Surroundings) -> dict[str, str]:
+    """What the YAML asks for, sources first, as Kubernetes orders it; NotYet while one is missing."""
+    result: dict[str, str] = {}
+    for source in container.get("envFrom") or ():
+        result.update(_whole(source, around))
+    for variable in container.get("env") or ():
+        value = _value(variable, container, result, around)
+        if value is not None:
+            result[variable["name"]] = value
+    return result
+
+
+def expand(text: str, known: Mapping[str, str]) -> str:
+    """Kubernetes' `$(NAME)`: an unknown name stays as it is written, `$$` is one `$`."""
+    return _REFERENCE.sub(lambda found: "$" if found[1] is None else known.get(found[1], found[0]), text)
+
+
+def _whole(source: Manifest, around: Surroundings) -> dict[str, str]:
+    prefix = source.get("prefix", "")
+    for kind in KINDS:
+        if ref := source.get(f"{kind}Ref"):
+            return {prefix + name: _text(name, entry) for name, entry in _entries(kind, ref, around).items()}
+    return {}
+
+
+def _value(
+    variable: Manifest, container: Manifest, known: Mapping[str, str], around: Surroundings
+) -> str | None:
+    source = variable.get("valueFrom")
+    if not source:
+        return expand(variable.get("value") or "", known)
+    if ref := source.get("fieldRef"):
+        return _field(ref["fieldPath"], around)
+    if ref := source.get("resourceFieldRef"):
+        return _resource(ref, container, around)
+    for kind in KINDS:
+        if ref := source.get(f"{kind}KeyRef"):
+            return _entry(kind, ref, around)
+    return None
+
+
+def _entry(kind: str, ref: Manifest, around: Surroundings) -> str | None:
+    found = _entries(kind, ref, around).get(ref["key"])
+    if found is None and not ref.get("optional", False):
+        raise NotYet(f"couldn't find key {ref['key']} in {KINDS[kind]} {around.key(ref['name'])}")
+    return None if found is None else _text(ref["key"], found)
+
+
+def _entries(kind: str, ref: Manifest, around: Surroundings) -> dict[str, bytes]:
+    optional = ref.get("optional", False)
+    return around.supplies.demand(kind.lower(), around.key(ref["name"]), optional=optional, binary=False)
+
+
+def _text(name: str, entry: bytes) -> str:
+    try:
+        return entry.decode()
+    except UnicodeDecodeError:
+        raise NotYet(
+            f"key {name} is no UTF-8 text, and a variable holds nothing else; mount it",
+            "CreateContainerError",
+        ) from None
+
+
+def _field(path: str, around: Surroundings) -> str:
+    metadata = around.pod["metadata"]
+    if match := _SUBSCRIPT.fullmatch(path):
+        return str((metadata.get(match[1]) or {}).get(match[2], ""))
+    fields: dict[str, Any] = {
+        "metadata.name": metadata["name"],
+        "metadata.namespace": metadata["namespace"],
+        "metadata.uid": metadata["uid"],
+        "spec.nodeName": around.node,
+        "spec.serviceAccountName": around.pod["spec"].get("serviceAccountName", "default"),
+        "status.hostIP": around.node_address,
+        "status.hostIPs": around.node_address,
+        "status.podIP": around.address,
+        "status.podIPs": around.address,
+    }
+    if path not in fields:
+        raise NotYet(f"fieldRef: a pod has no field {path!r} to tell; known are {', '.join(sorted(fields))}")
+    return str(fields[path])
+
+
+def _resource(ref: Manifest, container: Manifest, around: Surroundings) -> str:
+    """A limit that is not set, or is 0, is the whole machine; a request that is not set is the limit, or none."""
+    which, _, name = ref["resource"].partition(".")
+    others = [*(around.pod["spec"].get("initContainers") or ()), *around.pod["spec"]["containers"]]
+    whose = ref.get("containerName") or container["name"]
+    asked = next((one for one in others if one["name"] == whose), None)
+    if asked is None:
+        raise NotYet(f"container {whose} not found")
+    resources = asked.get("resources") or {}
+    limit = quantity((resources.get("limits") or {}).get(name, 0))
+    if which == "limits":
+        found = limit or quantity(around.capacity.get(name, 0))
+    else:
+        request = (resources.get("requests") or {}).get(name)
+        found = limit if request is None else quantity(request)
+    return shown(found, quantity(ref.get("divisor") or 1) or 1)

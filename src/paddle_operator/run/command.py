@@ -1,0 +1,170 @@
+"""What `paddle-operator run` does, step by step."""
+
+import asyncio
+import functools
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from paddle_operator.api.crd import paddle_job_schema
+from paddle_operator.api.documents import BadDocument
+from paddle_operator.api.meta import Key, Manifest
+from paddle_operator.api.paddlejob import PaddleJob
+from paddle_operator.api.resources import PADDLE_JOBS
+from paddle_operator.api.validate import not_served
+from paddle_operator.app import wall_clock
+from paddle_operator.local.images import BadImage, Images
+from paddle_operator.local.machine import Block, Machine, NoRoom
+from paddle_operator.local.node import Bell, LocalNode
+from paddle_operator.local.pod_life import Place
+from paddle_operator.local.process import can_isolate
+from paddle_operator.local.supplies import Supplies
+from paddle_operator.local.support import Host, paddle_is_installed, refusals, warnings, without_accelerators
+from paddle_operator.local.volumes import Shelf
+from paddle_operator.log import LogFormat, LogLevel, configure
+from paddle_operator.memory.cluster import MemoryCluster
+
+from .changes import Setting
+from .duration import BadDuration, seconds
+from .gather import Gatherer
+from .metrics import BadMetric, Metric
+from .report import report
+from .request import (
+    Refused,
+    Request,
+    complaint,
+    dropped_variables_in,
+    load,
+    read_sources,
+    refuse_where,
+)
+from .screen import Screen, screen_for
+from .session import Result, Session
+from .workspace import Workspace, volumes_folder, workspace
+
+
+@dataclass(frozen=True)
+class Options:
+    """As they stand on the command line."""
+
+    files: list[str]
+    namespace: str = "default"
+    timeout: str = ""
+    settings: list[str] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    keep: Path | None = None
+    volumes: Path | None = None
+    logs: bool = False
+    metric: str | None = None
+    on_stderr: bool = False
+    """Show it there, because stdout is for something else."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Checked, and ready to run."""
+
+    request: Request
+    images: dict[Key, Images]
+    metric: Metric
+    machine: Machine
+    timeout_seconds: float | None
+    warnings: list[str]
+
+    @property
+    def jobs(self) -> list[PaddleJob]:
+        found = [job for _, job in self.request.jobs]
+        return found if self.machine.has_gpu else [without_accelerators(job) for job in found]
+
+
+def run_jobs(options: Options, warn: Callable[[str], None]) -> Result:
+    """From start to end; Refused if there is nothing that can be run."""
+    prepared = prepare(options)
+    for line in prepared.warnings:
+        warn(line)
+    console = Console(stderr=options.on_stderr)
+    with workspace(options.keep) as place:
+        result = execute(prepared, options, console, place)
+        report(result, console, place.logs)
+    return result
+
+
+def prepare(options: Options) -> Prepared:
+    """Refused, with all that is wrong, before anything is made."""
+    try:
+        metric = Metric.of(options.metric)
+        timeout_seconds = seconds(options.timeout) if options.timeout else None
+        settings = [Setting.of(written) for written in options.settings]
+        entries = Images.of(options.images, Path.cwd()).known
+    except BadDocument as bad:
+        raise Refused(map(str, bad.problems)) from None
+    except (BadMetric, BadImage, BadDuration) as bad:
+        raise Refused([str(bad)]) from None
+    if options.keep is not None and options.keep.exists() and any(options.keep.iterdir()):
+        raise Refused([f"--keep {options.keep}: is there already and not empty; name a new folder"])
+    request = load(read_sources(options.files), options.namespace, _edit(settings))
+    machine = Machine.here(isolates=_isolates())
+    images = {job.metadata.key: Images(entries, source.folder) for source, job in request.jobs}
+    hosts = {key: _host(machine, images[key], request, key.namespace) for key in images}
+    refuse_where(request, lambda job: [*not_served(job), *refusals(job, hosts[job.metadata.key])])
+    told = [
+        complaint(source, job, problem) for source, job in request.jobs for problem in warnings(job, machine)
+    ]
+    told += [*dropped_variables_in(request), *request.passed_over]
+    return Prepared(request, images, metric, machine, timeout_seconds, told)
+
+
+def execute(prepared: Prepared, options: Options, console: Console, place: Workspace) -> Result:
+    with place.operator_log.open("w") as file:
+        configure(LogLevel.INFO, LogFormat.CONSOLE, file)
+        screen = screen_for(console, logs=options.logs)
+        try:
+            block = Block.take()
+            session = _session(prepared, options, place, block, screen)
+            maps = list(prepared.request.config_maps.values())
+            return asyncio.run(session.run(prepared.jobs, maps))
+        except NoRoom as error:
+            raise Refused([str(error)]) from None
+        finally:
+            screen.close()
+
+
+def _session(prepared: Prepared, options: Options, place: Workspace, block: Block, screen: Screen) -> Session:
+    memory = MemoryCluster(wall_clock, {PADDLE_JOBS: paddle_job_schema()})
+    supplies = Supplies(memory, prepared.request.secrets)
+    bell = Bell()
+    shared = Place(
+        images=prepared.images,
+        shelf=Shelf(place.pods, options.volumes or volumes_folder(), supplies),
+        logs=place.logs,
+        scratch=place.scratch,
+        isolates=prepared.machine.isolates,
+        now=wall_clock,
+        changed=bell.next_ring,
+        hosts=Path("/etc/hosts").read_text(),
+    )
+    node = LocalNode(memory, supplies, shared, block, prepared.machine.capacity, bell)
+    gatherer = Gatherer(memory, place.logs, prepared.metric, wall_clock)
+    return Session(memory, node, block, gatherer, screen, place, prepared.timeout_seconds)
+
+
+def _isolates() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(can_isolate(Path(folder)))
+
+
+def _edit(settings: list[Setting]) -> Callable[[Manifest], Manifest]:
+    return lambda document: functools.reduce(lambda changed, one: one.apply(changed), settings, document)
+
+
+def _host(machine: Machine, images: Images, request: Request, namespace: str) -> Host:
+    return Host(
+        machine,
+        images,
+        has_paddle=paddle_is_installed(),
+        config_maps={key.name for key in request.config_maps if key.namespace == namespace},
+        secrets={key.name for key in request.secrets if key.namespace == namespace},
+    )

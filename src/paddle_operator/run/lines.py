@@ -1,0 +1,124 @@
+"""What a run looks like where nobody watches a terminal: one line for each thing that changed."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from paddle_operator.run.curve import loss_text
+from paddle_operator.run.metrics import readable
+from paddle_operator.run.scene import JobScene, Measurement, PodScene, Scene
+
+MOST_PODS_ONE_BY_ONE = 8
+MOST_REASONS = 3
+SECONDS_BETWEEN_MEASUREMENTS = 1.0
+GONE = "gone"
+
+
+class Lines:
+    """Remembers what it has told, and tells only what is new."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, _JobLines] = {}
+
+    def changes(self, scene: Scene) -> list[str]:
+        names = {job.name for job in scene.jobs}
+        lines = [self._told.pop(name).farewell() for name in [*self._told] if name not in names]
+        for job in scene.jobs:
+            lines += self._told.setdefault(job.name, _JobLines(job.name)).changes(job)
+        return lines
+
+
+class _JobLines:
+    """What was told of one job."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._seconds = 0.0
+        self._verdict = ""
+        self._pods: dict[str, PodScene] = {}
+        self._measurement = ""
+        self._measured_at = 0.0
+
+    def changes(self, job: JobScene) -> list[str]:
+        self._seconds = job.seconds
+        # The job comes last: it is judged by its pods, and by what they have measured.
+        news = [*self._pod_changes(job.pods), *self._measurements(job), *self._verdict_changes(job)]
+        return [self._line(one) for one in news]
+
+    def farewell(self) -> str:
+        return self._line(f"{self._name} {GONE}")
+
+    def _line(self, news: str) -> str:
+        return f"{self._seconds:.1f}s {news}"
+
+    def _verdict_changes(self, job: JobScene) -> list[str]:
+        verdict = _verdict(job)
+        if verdict in {"", self._verdict}:
+            return []
+        self._verdict = verdict
+        return [f"{self._name} {verdict}"]
+
+    def _pod_changes(self, pods: Sequence[PodScene]) -> list[str]:
+        before, self._pods = self._pods, {pod.name: pod for pod in pods}
+        changed: dict[str, list[PodScene]] = {}
+        for name, pod in before.items():
+            if name not in self._pods:
+                changed.setdefault(GONE, []).append(pod)
+        for pod in pods:
+            if pod.name not in before or _where(before[pod.name]) != _where(pod):
+                changed.setdefault(pod.state, []).append(pod)
+        return [line for state, group in changed.items() for line in self._pod_lines(state, group)]
+
+    def _pod_lines(self, state: str, pods: Sequence[PodScene]) -> list[str]:
+        if len(pods) > MOST_PODS_ONE_BY_ONE:
+            return [f"{self._name} {len(pods)} pods {state}{_reasons(state, pods)}"]
+        return [f"{pod.name} {GONE if state == GONE else _state(pod)}" for pod in pods]
+
+    def _measurements(self, job: JobScene) -> list[str]:
+        """The first at once, the last when no more can come, and between them the newest, now and then."""
+        if not job.curve:
+            return []
+        news = []
+        if not self._measurement:
+            news += self._measurement_line(job.curve[0])
+        if job.finished or job.seconds - self._measured_at >= SECONDS_BETWEEN_MEASUREMENTS:
+            news += self._measurement_line(job.curve[-1])
+        return news
+
+    def _measurement_line(self, measurement: Measurement) -> list[str]:
+        # Compared as text, because a loss that is no number does not equal itself.
+        text = _measured(measurement)
+        if text == self._measurement:
+            return []
+        self._measurement, self._measured_at = text, self._seconds
+        return [f"{self._name} {text}"]
+
+
+def _verdict(job: JobScene) -> str:
+    """`Running: 2 of 2 pods run`: the type of a condition is left out where it only repeats the phase."""
+    condition = readable(job.condition)
+    kind, _, message = condition.partition(": ")
+    if kind.partition(" ")[0] == job.phase:
+        condition = message
+    return ": ".join(part for part in (job.phase, condition) if part)
+
+
+def _where(pod: PodScene) -> tuple[str, str, int]:
+    return pod.state, pod.reason, pod.restarts
+
+
+def _state(pod: PodScene) -> str:
+    restart = f"restart {pod.restarts}" if pod.restarts else ""
+    notes = ", ".join(note for note in (restart, readable(pod.reason)) if note)
+    return " ".join(word for word in (pod.state, pod.address, f"({notes})" if notes else "") if word)
+
+
+def _reasons(state: str, pods: Iterable[PodScene]) -> str:
+    if state == GONE:
+        return ""
+    counts = Counter(readable(pod.reason) for pod in pods if pod.reason).most_common(MOST_REASONS)
+    return "".join(f", {count} with {reason}" for reason, count in counts)
+
+
+def _measured(measurement: Measurement) -> str:
+    step = "" if measurement.step is None else f"step {measurement.step} "
+    return f"{step}loss {loss_text(measurement.loss)}"

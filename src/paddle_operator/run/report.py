@@ -1,0 +1,80 @@
+"""What is said at the end of a run, and its exit code."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from paddle_operator.api.meta import Key, find_condition
+from paddle_operator.api.names import FAILED
+from paddle_operator.api.paddlejob import PaddleJob, Phase
+from paddle_operator.local.pod_life import log_file
+from paddle_operator.local.support import INSTALL_PADDLE
+
+from .metrics import readable
+from .scene import JobScene
+from .session import End, Result
+from .tail import last_lines
+from .view import loss_table
+
+SHOWN_LINES = 20
+FAILURE, TIMEOUT, INTERRUPT = 1, 124, 130
+# What a log says, and what helps.
+REMEDIES = {
+    "No module named 'paddle'": f"PaddlePaddle is not installed here; {INSTALL_PADDLE}",
+    "can't open file": "no image is pulled: commands run in the folder of the YAML file; if the script is "
+    "elsewhere, add --image 'NAME=@FOLDER'",
+    "is not a attribute of DistributedStrategy": "protobuf is too new; pip install 'protobuf<7'",
+}
+
+
+def exit_code(result: Result) -> int:
+    if result.end is End.INTERRUPTED:
+        return INTERRUPT
+    if result.end is End.TIMED_OUT:
+        return TIMEOUT
+    return 0 if all(job.status.phase == Phase.COMPLETED for job in result.jobs) else FAILURE
+
+
+def report(result: Result, console: Console, logs: Path) -> None:
+    scenes = {scene.name: scene for scene in result.scene.jobs}
+    for job in result.jobs:
+        scene = scenes[str(job.metadata.key)]
+        console.print(Text(_verdict(job, scene, result.end), style=_style(job)), soft_wrap=True)
+        if scene.curve:
+            console.print(loss_table(scene.curve))
+        if job.status.phase == Phase.FAILED:
+            _show_culprit(job, console, logs)
+
+
+def _verdict(job: PaddleJob, scene: JobScene, end: End) -> str:
+    name, after = str(job.metadata.key), f"after {scene.seconds:.1f} s"
+    if job.status.phase == Phase.COMPLETED:
+        return f"{name} Completed {after}"
+    if job.status.phase == Phase.FAILED:
+        condition = find_condition(job.status.conditions, FAILED)
+        return f"{name} Failed {after}: {condition.message if condition else 'no reason is known'}"
+    how = "stopped by you" if end is End.INTERRUPTED else "out of time (--timeout)"
+    return f"{name} {how} {after}; it was {job.status.phase or 'not started'}: {scene.condition}"
+
+
+def _style(job: PaddleJob) -> str:
+    return {Phase.COMPLETED: "green", Phase.FAILED: "bold red"}.get(
+        Phase(job.status.phase or "Pending"), "yellow"
+    )
+
+
+def _show_culprit(job: PaddleJob, console: Console, logs: Path) -> None:
+    failure = job.status.failure
+    if failure is None or not failure.container:
+        return
+    lines = last_lines(
+        log_file(logs, Key(job.metadata.namespace, failure.pod), failure.container), SHOWN_LINES
+    )
+    console.print(f"The last {len(lines)} lines of {failure.pod} (rank {failure.rank}):", style="bold")
+    for line in lines:
+        console.print(Text(f"  {readable(line)}"), soft_wrap=True)
+    text = "\n".join(lines)
+    for sign, remedy in REMEDIES.items():
+        if sign in text:
+            console.print(f"Remedy: {remedy}", style="bold", markup=False)

@@ -1,0 +1,50 @@
+"""What a person is shown of a run at one moment: plain values, no matter how they are drawn."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a training script said of its progress; a script may count no steps."""
+
+    step: int | None
+    loss: float
+
+
+@dataclass(frozen=True)
+class PodScene:
+    name: str
+    role: str
+    rank: int
+    address: str
+    """Empty until the pod has one."""
+    state: str
+    """One of Pending, Starting, Running, Succeeded, Failed, Terminating."""
+    reason: str
+    """Why it is in that state, if that needs a word: `CreateContainerConfigError`, `exit code 1`, ..."""
+    restarts: int
+    last_line: str
+    """The last line that it printed, as it printed it: may be long, may hold control characters."""
+    latest: Measurement | None
+
+
+@dataclass(frozen=True)
+class JobScene:
+    name: str
+    """`namespace/name`."""
+    mode: str
+    phase: str
+    """Empty before the operator has seen it."""
+    condition: str
+    """The newest condition in one line: `Running (AllPodsRun): 2 of 2 pods run`."""
+    seconds: float
+    """Since it was created; stands still once it has ended."""
+    pods: tuple[PodScene, ...]
+    curve: tuple[Measurement, ...]
+    """The loss over time, oldest first, of the lowest rank that prints one."""
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Scene:
+    jobs: tuple[JobScene, ...]

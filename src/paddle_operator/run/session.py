@@ -1,0 +1,148 @@
+"""One run: the real operator, an API server in memory and this machine as its node, until the jobs end."""
+
+import asyncio
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+import msgspec
+
+from paddle_operator.api.documents import write_documents
+from paddle_operator.api.meta import Manifest
+from paddle_operator.api.names import ANNOTATION_PORT
+from paddle_operator.api.paddlejob import PaddleJob
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
+from paddle_operator.app import PaddleJobManager
+from paddle_operator.cluster import Scope
+from paddle_operator.local.machine import Block
+from paddle_operator.local.node import LocalNode
+from paddle_operator.memory.cluster import MemoryCluster
+
+from .gather import Gatherer
+from .scene import Scene
+from .screen import Screen
+from .workspace import Workspace
+
+LOOKS_PER_SECOND = 5
+
+
+class End(Enum):
+    FINISHED = auto()
+    TIMED_OUT = auto()
+    INTERRUPTED = auto()
+
+
+@dataclass(frozen=True)
+class Result:
+    end: End
+    jobs: tuple[PaddleJob, ...]
+    manifests: tuple[Manifest, ...]
+    """The same jobs, whole."""
+    scene: Scene
+
+
+@dataclass
+class Session:
+    memory: MemoryCluster
+    node: LocalNode
+    block: Block
+    gatherer: Gatherer
+    screen: Screen
+    place: Workspace
+    timeout_seconds: float | None = None
+    _interrupts: asyncio.Event = field(default_factory=asyncio.Event)
+    _killed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, jobs: Sequence[PaddleJob], config_maps: Sequence[Manifest]) -> Result:
+        for manifest in config_maps:
+            await self.memory.create(CONFIG_MAPS, manifest)
+        for job in jobs:
+            await self.memory.create(PADDLE_JOBS, self._manifest(job))
+        async with asyncio.TaskGroup() as tasks:
+            self._heed_signals()
+            parts = [
+                tasks.create_task(self.node.run()),
+                tasks.create_task(PaddleJobManager(self.memory).run()),
+                tasks.create_task(self.gatherer.follow_pods()),
+            ]
+            try:
+                return await self._see_through()
+            finally:
+                for part in parts:
+                    part.cancel()
+
+    async def _see_through(self) -> Result:
+        end = await self._until_end()
+        listed = await self.memory.list(PADDLE_JOBS, Scope())
+        jobs = tuple(job for job in listed.items if isinstance(job, PaddleJob))
+        manifests = tuple(self.memory.manifest(PADDLE_JOBS, job.metadata.key) or {} for job in jobs)
+        scene = await self._show()
+        await self._clear_away(jobs)
+        if self.place.kept != self.place.root:
+            self.place.objects.write_bytes(write_documents(self.memory.history.last_seen()))
+        return Result(end, jobs, manifests, scene)
+
+    async def _until_end(self) -> End:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.timeout_seconds if self.timeout_seconds is not None else None
+        while True:
+            scene = await self._show()
+            if all(job.finished for job in scene.jobs):
+                return End.FINISHED
+            if self._interrupts.is_set():
+                self.screen.say("Stopping the jobs. Ctrl-C again kills them.")
+                return End.INTERRUPTED
+            if deadline is not None and loop.time() >= deadline:
+                return End.TIMED_OUT
+            await _first_of(self._interrupts, 1 / LOOKS_PER_SECOND)
+
+    async def _clear_away(self, jobs: Sequence[PaddleJob]) -> None:
+        """Delete the jobs and wait for their pods to go, as gracefully as these ask for."""
+        for job in jobs:
+            await self.memory.delete(Target.of(PADDLE_JOBS, job))
+        while (await self.memory.list(PODS, Scope())).items and not self._killed.is_set():
+            await _first_of(self._killed, 1 / LOOKS_PER_SECOND)
+        _, last_words = await self.gatherer.look()
+        self.screen.print_logs(last_words)
+
+    async def _show(self) -> Scene:
+        scene, lines = await self.gatherer.look()
+        self.screen.print_logs(lines)
+        self.screen.show(scene)
+        return scene
+
+    def _manifest(self, job: PaddleJob) -> Manifest:
+        document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(job))
+        metadata = job.metadata
+        # Paddle's launcher listens on all interfaces: jobs that share a machine cannot share a port.
+        annotations = {ANNOTATION_PORT: str(self.block.port())} | metadata.annotations
+        return {
+            "apiVersion": PADDLE_JOBS.api_version,
+            "kind": PADDLE_JOBS.kind,
+            "metadata": {
+                "name": metadata.name,
+                "namespace": metadata.namespace,
+                "labels": metadata.labels,
+                "annotations": annotations,
+            },
+            "spec": document["spec"],
+        }
+
+    def _heed_signals(self) -> None:
+        """The first one asks, the second one kills."""
+
+        def heed() -> None:
+            (self._killed if self._interrupts.is_set() else self._interrupts).set()
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, heed)
+
+
+async def _first_of(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,248 @@
+"""A run on a terminal: what `rich.live.Live` shows, and the table at the end.
+
+Every row is cropped and none is wrapped, so that the height is known before anything is drawn. What scripts
+print goes through `readable` into `Text`, which obeys neither terminal codes nor rich's markup.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import TypeVar
+
+from rich.bar import Bar
+from rich.console import Group, JustifyMethod, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from paddle_operator.run.curve import Scale, chart, evenly, loss_text, spark
+from paddle_operator.run.metrics import readable
+from paddle_operator.run.scene import JobScene, Measurement, PodScene, Scene
+
+INDENT = 2
+ROOMY = 14  # from this many rows on, the parts of a job stand apart
+ROOM_FOR_CHART, ROOM_FOR_SPARK = 10, 4
+LOWEST_CHART, HIGHEST_CHART = 5, 10
+WIDEST_CHART, WIDEST_BAR = 80, 32
+
+STYLES = {
+    "Pending": "yellow",
+    "Starting": "yellow",
+    "Running": "cyan",
+    "Completed": "green",
+    "Succeeded": "green",
+    "Failed": "bold red",
+    "Terminating": "magenta",
+}
+NO_PHASE = "New"
+SIGNS = {"Completed": "✓", "Failed": "✗"}
+# No red, which means failure.
+PREFIX_STYLES = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_magenta")
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Part:
+    drawing: RenderableType
+    rows: int
+
+
+BLANK = Part(Text(), 1)
+
+
+def draw(scene: Scene, *, width: int, height: int) -> RenderableType:
+    """The whole scene, never wider than `width`, never higher than `height`."""
+    if height < 1:
+        return Group()
+    jobs, others = _most_urgent(scene.jobs, height, lambda job: (job.phase != "Failed", job.finished))
+    rest = _rest("jobs", [job.phase or NO_PHASE for job in others], is_all=not jobs)
+    room = height - sum(part.rows for part in rest)
+    parts: list[Part] = []
+    for place, job in enumerate(jobs):
+        share = room // (len(jobs) - place)
+        mine = _job(job, width, share, is_first=place == 0)
+        room -= sum(part.rows for part in mine)
+        parts += mine
+    return Group(*(part.drawing for part in parts + rest))
+
+
+def loss_table(curve: Sequence[Measurement], rows: int = 8) -> RenderableType:
+    """How the loss went, in evenly chosen steps: the first and the last are always among them."""
+    if not curve:
+        return _line("no loss was measured", "dim")
+    scale = Scale.of([0.0, *(one.loss for one in curve)]) or Scale(0.0, 0.0)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("step", "loss"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    for place in evenly(len(curve), rows):
+        one = curve[place]
+        step = f"#{place + 1}" if one.step is None else str(one.step)
+        length = scale.share(one.loss) if isfinite(one.loss) else 0.0
+        table.add_row(step, loss_text(one.loss), Bar(1.0, 0.0, length, width=WIDEST_BAR, color="cyan"))
+    return table
+
+
+def prefix_style(index: int) -> str:
+    """The colour of a rank in front of its lines."""
+    return PREFIX_STYLES[index % len(PREFIX_STYLES)]
+
+
+def _most_urgent(
+    items: Sequence[Item], room: int, urgency: Callable[[Item], tuple[int, ...]]
+) -> tuple[list[Item], list[Item]]:
+    """Those to show, and the rest, both in their order; if there is a rest, one row is left to say so."""
+    if len(items) <= room:
+        return list(items), []
+    places = range(len(items))
+    chosen = set(sorted(places, key=lambda at: urgency(items[at]))[: max(0, room - 1)])
+    return [items[at] for at in places if at in chosen], [items[at] for at in places if at not in chosen]
+
+
+def _pod_urgency(pod: PodScene) -> tuple[int, ...]:
+    """Failed, then not yet running, then running, then done; of each, the lowest ranks."""
+    return {"Failed": 0, "Running": 2, "Succeeded": 3}.get(pod.state, 1), pod.rank
+
+
+def _rest(things: str, states: Sequence[str], *, is_all: bool) -> list[Part]:
+    """One row for all that is not shown, if there is any."""
+    if not states:
+        return []
+    start = f"{len(states)} {things}" if is_all else f"... and {len(states)} more"
+    counts = [f"{count} {state}" for state, count in Counter(states).most_common()]
+    return [Part(_line(", ".join([start, *counts]), "dim"), 1)]
+
+
+def _job(job: JobScene, width: int, rows: int, *, is_first: bool) -> list[Part]:
+    is_roomy = rows >= ROOMY
+    parts = [] if is_first or not is_roomy else [BLANK]
+    parts.append(Part(_header(job), 1))
+    if job.condition and rows > 1:
+        parts += _indented([Part(_line(job.condition, "dim"), 1)])
+    if job.pods and is_roomy:
+        parts.append(BLANK)
+    room = rows - len(parts)
+    curve = _curve(job, width, room)
+    pods = _pods(job.pods, width, room - sum(part.rows for part in curve))
+    return parts + _indented(pods + curve)
+
+
+def _header(job: JobScene) -> Text:
+    style = STYLES.get(job.phase, "dim")
+    header = _line(SIGNS.get(job.phase, "●"), style)
+    header.append(f" {readable(job.name)}", "bold")
+    words = ((job.mode, "dim"), (job.phase or NO_PHASE, style), (_duration(job.seconds), "dim"))
+    for word, word_style in words:
+        header.append(f"  {readable(word)}" if word else "", word_style)
+    return header
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def _pods(pods: Sequence[PodScene], width: int, room: int) -> list[Part]:
+    if not pods or room < 1:
+        return []
+    shown, others = _most_urgent(_by_role(pods), room - 1, _pod_urgency)
+    table = [Part(_pod_table(shown, width), 1 + len(shown))] if shown else []
+    return table + _rest("pods", [pod.state for pod in others], is_all=not shown)
+
+
+def _by_role(pods: Sequence[PodScene]) -> list[PodScene]:
+    """Roles in the order in which they come, ranks in theirs."""
+    roles = {role: place for place, role in enumerate(dict.fromkeys(pod.role for pod in pods))}
+    return sorted(pods, key=lambda pod: (roles[pod.role], pod.rank))
+
+
+def _state(pod: PodScene) -> str:
+    return f"{pod.state}: {pod.reason}" if pod.reason else pod.state
+
+
+def _step(pod: PodScene) -> str:
+    return "" if pod.latest is None or pod.latest.step is None else str(pod.latest.step)
+
+
+def _loss(pod: PodScene) -> str:
+    return "" if pod.latest is None else loss_text(pod.latest.loss)
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    text: Callable[[PodScene], str]
+    style: Callable[[PodScene], str] = lambda _: ""
+    justify: JustifyMethod = "left"
+    needs: int = 0  # the narrowest view that has room for it
+    widest: int | None = None
+
+
+RESTARTS = Column("restarts", lambda pod: str(pod.restarts), justify="right")
+LAST_LINE = Column("last line", lambda pod: pod.last_line, lambda _: "dim", needs=72)
+COLUMNS = (
+    Column("role", lambda pod: pod.role),
+    Column("rank", lambda pod: str(pod.rank), justify="right"),
+    Column("address", lambda pod: pod.address, needs=64),
+    Column("state", _state, lambda pod: STYLES.get(pod.state, ""), widest=36),
+    RESTARTS,
+    Column("step", _step, justify="right", needs=48, widest=12),
+    Column("loss", _loss, justify="right", needs=40),
+    LAST_LINE,
+)
+
+
+def _pod_table(pods: Sequence[PodScene], width: int) -> Table:
+    columns = [column for column in COLUMNS if width >= column.needs]
+    if not any(pod.restarts for pod in pods):
+        columns.remove(RESTARTS)
+    expand = LAST_LINE in columns
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=expand)
+    for column in columns:
+        ratio = 1 if column is LAST_LINE else None
+        table.add_column(
+            column.title, justify=column.justify, no_wrap=True, max_width=column.widest, ratio=ratio
+        )
+    for pod in _with_roles_once(pods):
+        table.add_row(*(_line(column.text(pod), column.style(pod)) for column in columns))
+    return table
+
+
+def _with_roles_once(pods: Sequence[PodScene]) -> list[PodScene]:
+    """A role is named where it begins, and not again in each row."""
+    above = ["", *(pod.role for pod in pods)]
+    return [
+        replace(pod, role="") if pod.role == role else pod for pod, role in zip(pods, above, strict=False)
+    ]
+
+
+def _curve(job: JobScene, width: int, room: int) -> list[Part]:
+    """As much of a chart as the pods leave room for; a row of blocks where that is too little."""
+    if room >= ROOM_FOR_CHART:
+        height = min(HIGHEST_CHART, max(LOWEST_CHART, room - len(job.pods) - 2))
+        rows = chart(job.curve, min(width - INDENT, WIDEST_CHART), height)
+        return [BLANK, *map(_curve_row, rows)] if rows else []
+    losses = [one.loss for one in job.curve]
+    blocks = spark(losses, min(width - 2 * len("loss 0.0000 "), WIDEST_BAR))
+    if room < ROOM_FOR_SPARK or not blocks:
+        return []
+    return [_curve_row(f"loss {loss_text(losses[0])} {blocks} {loss_text(losses[-1])}")]
+
+
+def _curve_row(row: str) -> Part:
+    line = _line(row, "dim")
+    line.highlight_regex("[\u2801-\u28ff▁-█]+", "not dim cyan")
+    return Part(line, 1)
+
+
+def _line(text: str, style: str) -> Text:
+    return Text(readable(text), style, no_wrap=True, overflow="ellipsis")
+
+
+def _indented(parts: Iterable[Part]) -> list[Part]:
+    return [Part(Padding(part.drawing, (0, 0, 0, INDENT)), part.rows) for part in parts]

@@ -1,0 +1,197 @@
+"""The whole of `paddle-operator run`, with jobs that need no Paddle: real processes on this machine."""
+
+import json
+import os
+import signal
+import uuid
+from pathlib import Path
+
+import laptop
+import pytest
+import yaml
+
+
+@pytest.fixture
+def marker() -> str:
+    """Stands in the command line of a test's own processes."""
+    return f"marker-{uuid.uuid4().hex}"
+
+
+def written(folder: Path, text: str, name: str = "job.yaml") -> Path:
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def test_a_job_runs_from_yaml_to_completed_and_every_rank_knows_its_peers(tmp_path: Path) -> None:
+    script = 'echo "rank $PADDLE_TRAINER_ID of $PADDLE_TRAINERS_NUM at $POD_IP"; echo "step=1 loss=0.5"'
+    ran = laptop.run(written(tmp_path, laptop.job("pair", script)), "--logs")
+    assert ran.code == 0, ran
+    assert "pair-worker-0 | rank 0 of 2 at 127." in ran.out
+    assert "pair-worker-1 | rank 1 of 2 at 127." in ran.out
+    assert "default/pair step 1 loss 0.5" in ran.out
+    assert "default/pair Completed" in ran.out
+
+
+def test_the_first_failing_rank_is_named_with_its_last_lines(tmp_path: Path) -> None:
+    script = (
+        '[ "$PADDLE_TRAINER_ID" = 0 ] && exec sleep 600; for i in $(seq 30); do echo "line $i"; done; exit 3'
+    )
+    ran = laptop.run(written(tmp_path, laptop.job("pair", script)))
+    assert ran.code == 1
+    assert "default/pair Failed" in ran.out
+    assert "exit code 3" in ran.out
+    assert "The last 20 lines of pair-worker-1 (rank 1):" in ran.out
+    assert "  line 11\n" in ran.out
+    assert "  line 30\n" in ran.out
+    assert "line 10\n" not in ran.out
+
+
+def test_the_final_object_is_all_that_stands_on_stdout(tmp_path: Path) -> None:
+    file = written(tmp_path, laptop.job("one", "true", replicas=1))
+    as_json = laptop.run(file, "-o", "json")
+    assert json.loads(as_json.out)["status"]["phase"] == "Completed"
+    as_yaml = laptop.run(file, "-o", "yaml")
+    assert yaml.safe_load(as_yaml.out)["status"]["mode"] == "Single"
+    assert "default/one Completed" in as_yaml.err
+
+
+def test_files_folders_and_standard_input_are_read(tmp_path: Path) -> None:
+    written(tmp_path, laptop.job("a", "true") + "---\n" + laptop.job("b", "true"), "two.yaml")
+    written(tmp_path, laptop.job("c", "true"), "one.yml")
+    ran = laptop.run(tmp_path, "-", "-n", "team", stdin=laptop.job("d", "true"))
+    assert ran.code == 0, ran
+    assert [f"team/{name} Completed" in ran.out for name in "abcd"] == [True] * 4
+
+
+def test_settings_change_the_job_before_it_is_checked(tmp_path: Path) -> None:
+    file = written(tmp_path, laptop.job("one", "echo $PADDLE_TRAINERS_NUM workers", replicas=1))
+    ran = laptop.run(file, "--logs", "--set", "spec.worker.replicas=3")
+    assert ran.code == 0
+    assert "one-worker-2 | 3 workers" in ran.out
+
+
+def test_what_is_kept_is_enough_to_look_into_it_later(tmp_path: Path) -> None:
+    keep = tmp_path / "kept"
+    ran = laptop.run(written(tmp_path, laptop.job("pair", "echo hello")), "--keep", keep)
+    assert ran.code == 0
+    assert (keep / "logs" / "default" / "pair-worker-1" / "paddle.log").read_text() == "hello\n"
+    kinds = [document["kind"] for document in yaml.safe_load_all((keep / "objects.yaml").read_text())]
+    assert {"PaddleJob", "Pod", "ConfigMap", "Event"} == set(kinds)
+    assert "AllPodsSucceeded" in (keep / "operator.log").read_text()
+    again = laptop.run(tmp_path / "job.yaml", "--keep", keep)
+    assert again.code == 2
+    assert "not empty; name a new folder" in again.err
+
+
+def test_out_of_time_is_said_and_leaves_nothing(tmp_path: Path, marker: str) -> None:
+    ran = laptop.run(written(tmp_path, laptop.job("pair", f"sleep 600; : {marker}")), "--timeout", "1s")
+    assert ran.code == 124
+    assert "out of time (--timeout)" in ran.out
+    assert laptop.none_left([marker])
+
+
+def test_a_claim_keeps_its_data_and_config_maps_and_secrets_of_the_file_are_mounted(tmp_path: Path) -> None:
+    others = yaml.safe_dump_all(
+        [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "settings"},
+                "data": {"rate": "0.1"},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "token"},
+                "stringData": {"key": "sesame"},
+            },
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}},
+        ]
+    )
+    mounts = [
+        {"name": "claim", "mountPath": "/no-such-path/data"},
+        {"name": "settings", "mountPath": "/etc/settings"},
+    ]
+    volumes = [
+        {"name": "claim", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "settings", "configMap": {"name": "settings"}},
+    ]
+    script = 'cat /no-such-path/data/*; echo "$(cat /etc/settings/rate) $KEY" >> /no-such-path/data/runs'
+    key = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "token", "key": "key"}}}
+    pod = {"volumes": volumes, "paddle": {"volumeMounts": mounts, "env": [key]}}
+    text = laptop.job("one", script, replicas=1, pod=pod) + "---\n" + others
+    file, store = written(tmp_path, text), tmp_path / "volumes"
+    first = laptop.run(file, "--volumes", store, "--logs")
+    assert first.code == 0, first
+    second = laptop.run(file, "--volumes", store, "--logs")
+    assert "one-worker-0 | 0.1 sesame" in second.out
+    assert (store / "default" / "data" / "runs").read_text() == "0.1 sesame\n" * 2
+
+
+def test_two_runs_at_once_do_not_share_addresses_or_ports(tmp_path: Path) -> None:
+    """Each waits for the other to have started, so they do run at the same time."""
+    script = (
+        f"echo told $PADDLE_TRAINER_ENDPOINTS; touch {tmp_path}/$PADDLE_JOB_ID; "
+        f"until [ -e {tmp_path}/default-a ] && [ -e {tmp_path}/default-b ]; do sleep 0.05; done"
+    )
+    runs = [
+        laptop.start(written(tmp_path, laptop.job(name, script), f"{name}.yaml"), "--logs") for name in "ab"
+    ]
+    told = []
+    for process in runs:
+        out, _ = process.communicate(timeout=laptop.PATIENCE)
+        assert process.returncode == 0, out
+        told.append(next(line.partition("told ")[2] for line in out.splitlines() if "told " in line))
+    addresses = [{endpoint.split(":")[0] for endpoint in one.split(",")} for one in told]
+    ports = [{endpoint.split(":")[1] for endpoint in one.split(",")} for one in told]
+    assert not addresses[0] & addresses[1]
+    assert not ports[0] & ports[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_job_gracefully(tmp_path: Path, marker: str, number: signal.Signals) -> None:
+    script = f"trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done; : {marker}"
+    process = laptop.start(written(tmp_path, laptop.job("pair", script)), "--logs")
+    laptop.wait_for(process, "Running: all 2 pods run")
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=laptop.PATIENCE)
+    assert process.returncode == 130
+    assert "pair-worker-0 | saved" in out
+    assert "pair-worker-1 | saved" in out
+    assert laptop.none_left([marker], seconds=0)
+
+
+def test_a_second_interrupt_kills_what_does_not_listen(tmp_path: Path, marker: str) -> None:
+    script = f"trap '' TERM; while :; do sleep 0.1; done; : {marker}"
+    pod = {"terminationGracePeriodSeconds": 600}
+    process = laptop.start(written(tmp_path, laptop.job("pair", script, pod=pod)))
+    laptop.wait_for(process, "Running: all 2 pods run")
+    process.send_signal(signal.SIGINT)
+    laptop.wait_for(process, "Ctrl-C again")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=laptop.PATIENCE)
+    assert process.returncode == 130, out
+    assert laptop.none_left([marker], seconds=0)
+
+
+def test_nothing_survives_a_killed_operator_not_even_daemons(tmp_path: Path, marker: str) -> None:
+    sleep = f"sh -c 'sleep 600; : {marker}'"
+    script = f"setsid -f {sleep}; nohup {sleep} & {sleep}; :"
+    process = laptop.start(written(tmp_path, laptop.job("pair", script)))
+    laptop.wait_for(process, "Running: all 2 pods run")
+    assert len(laptop.processes(marker)) >= 6
+    process.kill()
+    process.communicate(timeout=laptop.PATIENCE)
+    assert laptop.none_left([marker])
+
+
+def test_a_killed_worker_fails_the_job_with_its_signal(tmp_path: Path, marker: str) -> None:
+    process = laptop.start(written(tmp_path, laptop.job("pair", f"sleep 600; : $PADDLE_TRAINER_ID {marker}")))
+    laptop.wait_for(process, "Running: all 2 pods run")
+    mains = [pid for pid in laptop.processes(marker) if Path(f"/proc/{pid}/comm").read_text() == "sh\n"]
+    os.kill(mains[-1], signal.SIGKILL)
+    out, _ = process.communicate(timeout=laptop.PATIENCE)
+    assert process.returncode == 1
+    assert "exit code 137" in out
+    assert laptop.none_left([marker])
