@@ -1,222 +1,215 @@
-"""The unchanged manager on the cluster in memory, under a virtual clock, with faults where a test wants them.
+"""One job's whole life with the unchanged manager, on the cluster in memory, under a virtual clock.
 
-A crash is an exception that nobody catches: before a write, after it without a reply, or after the reply.
-The next manager starts on the same store with empty caches, as a process would. Watches can be made to lag.
+    Workload (what the user and the pods do) + Faults (what goes wrong) -> live() -> Life (what was seen)
+
+Nothing here draws lots or reads a clock: the same workload and faults give the same life, write by write. A
+crashed manager is followed by another on the same store with empty caches, as a process would be.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from enum import Enum, auto
-from typing import Any, TypeVar
 
-from paddle_operator.api.core import Pod
+import invariants
+import looptime
+import structlog
+from simulated_connection import Connection, Faults
+from simulated_history import NAMESPACE, TrueHistory
+from simulated_kubelet import PACE_SECONDS, Kubelet
+from witness import Witness
+
 from paddle_operator.api.crd import paddle_job_schema
-from paddle_operator.api.meta import Key, KubeObject, Manifest
-from paddle_operator.api.names import ANNOTATION_NUDGE
+from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.api.resources import (
-    CONFIG_MAPS,
-    EVENTS,
-    PADDLE_JOBS,
-    PODS,
-    AnyResource,
-    Resource,
-    Target,
-)
+from paddle_operator.api.resources import PADDLE_JOBS, PODS, AnyResource, Target
 from paddle_operator.app import PaddleJobManager
-from paddle_operator.cluster import Change, Listing, Scope
 from paddle_operator.memory.cluster import MemoryCluster
+from paddle_operator.paddlejob.observed import Observed
+from paddle_operator.paddlejob.pods import owner_reference
+from paddle_operator.runtime.controller import Recollection
 
-T = TypeVar("T", bound=KubeObject)
-NAMESPACE = "team"
 EPOCH = datetime(2026, 11, 18, tzinfo=UTC)
+RESTART_SECONDS = 1.0
+# Longer than any patience in the operator (a silent watch is given up after 150 s): then nothing will come.
+REST_SECONDS = 200.0
+LONGEST_LIFE_SECONDS = 3600.0
+# Not ours, and to be left as it is, on every job.
+FOREIGN_CONDITION = {"type": "Billed", "status": "True", "reason": "ByAccounting", "message": "12 units"}
 
 
 def now() -> datetime:
     return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
 
 
-class Crash(BaseException):
-    """The process is gone: not an Exception, so that no code of ours can survive it."""
+@dataclass(frozen=True)
+class Recreation:
+    """The user deletes the job, and creates it anew under the same name."""
 
-
-class Moment(Enum):
-    BEFORE = auto()
-    WITHOUT_REPLY = auto()
-    AFTER = auto()
+    after_seconds: float
+    pause_seconds: float
 
 
 @dataclass(frozen=True)
-class CrashAt:
-    write: int
-    moment: Moment
+class Workload:
+    manifest: Manifest
+    exit_codes: Mapping[str, int] = field(default_factory=dict)
+    run_seconds: Mapping[str, float] = field(default_factory=dict)
+    recreation: Recreation | None = None
+    others: tuple[tuple[AnyResource, Manifest], ...] = ()
+    """What is in the namespace before the job."""
+    misfits: tuple[Manifest, ...] = ()
+    """Pods that name the job as their controller but fill none of its slots."""
+
+    @property
+    def name(self) -> str:
+        name: str = self.manifest["metadata"]["name"]
+        return name
+
+
+@dataclass(frozen=True)
+class Life:
+    workload: Workload
+    faults: Faults
+    history: TrueHistory
+    kubelet: Kubelet
+    witness: Witness
+    crashes: int
+    rested: bool
+    """Nothing was asked and nothing changed any more, long before the time was up."""
+    log: list[Manifest]
+
+    @property
+    def job(self) -> Manifest:
+        return self.history.objects[PADDLE_JOBS, Key(NAMESPACE, self.workload.name)]
+
+    def check(self) -> None:
+        """Raise the first broken invariant, with the story that led to it."""
+        complaint = self.witness.complaint()
+        assert not complaint, complaint
+
+
+class WatchedManager(PaddleJobManager):
+    """The manager as it is; only that somebody notes on which picture each of its turns decides."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection, NAMESPACE, now)
+        self._connection = connection
+
+    async def _gather(self, job: PaddleJob, memory: Recollection) -> Observed:
+        self._connection.turn_begins(job)
+        return await super()._gather(job, memory)
+
+
+def live(
+    workload: Workload, faults: Faults | None = None, pace: Callable[[], float] = lambda: PACE_SECONDS
+) -> Life:
+    """From the job's creation until nothing moves any more. Broken invariants are kept for Life.check().
+
+    Each life has a loop of its own, whose clock begins at 0: what was lived before makes no difference.
+    """
+    # No idle rounds: nothing here waits for a thread or a socket.
+    with asyncio.Runner(loop_factory=lambda: looptime.new_event_loop(noop_cycles=0)) as runner:
+        return runner.run(_live(workload, faults or Faults(), pace))
+
+
+async def _live(workload: Workload, faults: Faults, pace: Callable[[], float]) -> Life:
+    history = TrueHistory()
+    memory = MemoryCluster(now, {PADDLE_JOBS: paddle_job_schema()})
+    memory.history = history
+    witness = Witness(history, invariants.ALL)
+    kubelet = Kubelet(memory, history, workload.exit_codes, workload.run_seconds, pace)
+    user = User(memory, workload)
+    processes = Processes(memory, history, faults, witness)
+    with structlog.testing.capture_logs() as log:
+        await user.begin()
+        tasks = [asyncio.create_task(actor) for actor in (kubelet.run(), user.run(), processes.run())]
+        try:
+            rested = await _until_rest(tasks, lambda: (len(witness.requests), history.version), kubelet)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+    lines = [dict(line) for line in log]
+    life = Life(workload, faults, history, kubelet, witness, processes.crashes, rested, lines)
+    witness.at_rest(life)
+    return life
+
+
+async def _until_rest(
+    tasks: Sequence[asyncio.Task[None]], progress: Callable[[], tuple[int, int]], kubelet: Kubelet
+) -> bool:
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + LONGEST_LIFE_SECONDS
+    while clock() < deadline:
+        before = progress()
+        await asyncio.sleep(REST_SECONDS)
+        for task in tasks:
+            if task.done():
+                task.result()  # none of them may fail
+        if progress() == before and kubelet.is_idle:
+            return True
+    return False
 
 
 @dataclass
-class FaultyCluster:
-    """What the manager sees of the cluster in memory: late, and once in its life with a crash."""
+class Processes:
+    """One manager after the other."""
 
     memory: MemoryCluster
-    crash: CrashAt | None = None
-    lag_seconds: dict[AnyResource, float] = field(default_factory=dict)
-    writes: list[str] = field(default_factory=list)
-    dying: bool = False
-
-    async def get(self, resource: Resource[T], key: Key) -> T:
-        await self._travel()
-        return await self.memory.get(resource, key)
-
-    async def list(self, resource: Resource[T], scope: Scope) -> Listing[T]:
-        await self._travel()
-        return await self.memory.list(resource, scope)
-
-    async def watch(self, resource: Resource[T], scope: Scope, since: str) -> AsyncGenerator[Change[T], None]:
-        async with aclosing(self.memory.watch(resource, scope, since)) as changes:
-            async for change in changes:
-                await asyncio.sleep(self.lag_seconds.get(resource, 0.001))
-                yield change
-
-    async def create(self, resource: Resource[T], manifest: Manifest) -> T:
-        await self._travel()
-        if resource == EVENTS:
-            return await self.memory.create(resource, manifest)
-        self._may_crash(Moment.BEFORE, f"create {resource} {manifest['metadata']['name']}")
-        made = await self.memory.create(resource, manifest)
-        self._may_crash(Moment.WITHOUT_REPLY)
-        return made
-
-    async def patch(self, target: Target, body: Manifest, *, subresource: str = "") -> KubeObject:
-        await self._travel()
-        self._may_crash(Moment.BEFORE, f"patch {target.resource}/{subresource} {target.key.name}")
-        result = await self.memory.patch(target, body, subresource=subresource)
-        self._may_crash(Moment.WITHOUT_REPLY)
-        return result
-
-    async def delete(self, target: Target) -> None:
-        await self._travel()
-        self._may_crash(Moment.BEFORE, f"delete {target.resource} {target.key.name}")
-        await self.memory.delete(target)
-        self._may_crash(Moment.WITHOUT_REPLY)
-
-    async def _travel(self) -> None:
-        await asyncio.sleep(0.001)
-        if self.dying:
-            raise Crash
-
-    def _may_crash(self, moment: Moment, write: str = "") -> None:
-        if write:
-            self.writes.append(write)
-        if self.crash is None or len(self.writes) != self.crash.write:
-            return
-        if self.crash.moment is moment:
-            raise Crash
-        # After the reply: the next thing that the process wants finds it dead.
-        self.dying = self.crash.moment is Moment.AFTER
-
-
-@dataclass
-class Kubelet:
-    """Binds, addresses, starts, ends and removes pods, a step every half second; notes what each was told."""
-
-    memory: MemoryCluster
-    exit_codes: dict[str, int] = field(default_factory=dict)
-    run_seconds: float = 5.0
-    told: dict[str, dict[str, str]] = field(default_factory=dict)
-    _addresses: dict[str, str] = field(default_factory=dict)
-    _since: dict[str, float] = field(default_factory=dict)
+    history: TrueHistory
+    faults: Faults
+    witness: Witness
+    crashes: int = 0
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(0.5)
-            self.memory.collect_garbage()
-            for pod in (await self.memory.list(PODS, Scope(NAMESPACE))).items:
-                if isinstance(pod, Pod):
-                    await self._step(pod)
-
-    async def _step(self, pod: Pod) -> None:
-        uid, age = pod.metadata.uid, asyncio.get_running_loop().time() - self._since.get(pod.metadata.uid, 0)
-        if not pod.spec.node_name:
-            if not pod.metadata.terminating:
-                self.memory.bind(pod.metadata.key, "node-1")
-        elif pod.metadata.terminating:
-            self.memory.finish_deletion(pod.metadata.key)
-        elif uid not in self._addresses:
-            self._addresses[uid] = f"198.18.0.{len(self._addresses) + 1}"
-            await self._report(pod, "Pending", {"waiting": {"reason": "CreateContainerConfigError"}})
-        elif uid not in self.told:
-            # As a real one: at once when the pod is touched, else after its own retry.
-            if ANNOTATION_NUDGE in pod.metadata.annotations or age > 12:
-                await self._start(pod)
-        elif pod.status.phase == "Running" and age > self.run_seconds:
-            code = self.exit_codes.get(pod.metadata.name, 0)
-            end = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
-            await self._report(pod, "Failed" if code else "Succeeded", end)
-
-    async def _start(self, pod: Pod) -> None:
-        owner = pod.metadata.controller
-        assert owner is not None
-        document = self.memory._objects.get((CONFIG_MAPS, Key(NAMESPACE, owner.name)))
-        if document is not None:
-            self.told[pod.metadata.uid] = document["data"]
-            await self._report(pod, "Running", {"running": {}})
-
-    async def _report(self, pod: Pod, phase: str, state: Manifest) -> None:
-        address = self._addresses[pod.metadata.uid]
-        container = {"name": "paddle", "ready": "running" in state, "state": state}
-        status = {"phase": phase, "podIP": address, "containerStatuses": [container]}
-        self._since[pod.metadata.uid] = asyncio.get_running_loop().time()
-        await self.memory.patch(Target.of(PODS, pod), {"status": status}, subresource="status")
+            connection = Connection(self.memory, self.history, self.faults, self.witness)
+            # In a task of its own: a group that fails leaves a cancellation behind in Python 3.11.
+            process = connection.process = asyncio.create_task(WatchedManager(connection).run())
+            try:
+                await asyncio.wait({process})
+            finally:
+                process.cancel()
+                await asyncio.wait({process})
+            error = None if process.cancelled() else process.exception()
+            if not connection.crashed:
+                raise AssertionError("the manager ended by itself") from error
+            self.crashes += 1
+            await asyncio.sleep(RESTART_SECONDS)
 
 
 @dataclass
-class Life:
-    """One job from its birth until nothing has moved for a while, with what was seen on the way."""
-
+class User:
     memory: MemoryCluster
-    kubelet: Kubelet
-    writes: list[str]
-    crashes: int
+    workload: Workload
+    born: int = 0
 
-    def job(self, name: str = "resnet") -> Manifest:
-        return self.memory._find(PADDLE_JOBS, Key(NAMESPACE, name))
+    async def begin(self) -> None:
+        for resource, manifest in self.workload.others:
+            await self.memory.create(resource, _placed(manifest))
+        await self._create()
 
-    def pods(self) -> dict[str, Manifest]:
-        return {key.name: one for (kind, key), one in self.memory._objects.items() if kind == PODS}
+    async def run(self) -> None:
+        plan = self.workload.recreation
+        if plan is not None:
+            await asyncio.sleep(plan.after_seconds)
+            key = Key(NAMESPACE, self.workload.name)
+            job = await self.memory.get(PADDLE_JOBS, key)
+            await self.memory.delete(Target.of(PADDLE_JOBS, job))
+            await asyncio.sleep(plan.pause_seconds)
+            await self._create()
+
+    async def _create(self) -> None:
+        self.born += 1
+        job = await self.memory.create(PADDLE_JOBS, _placed(self.workload.manifest))
+        billed = {"status": {"conditions": [FOREIGN_CONDITION]}}
+        await self.memory.patch(Target.of(PADDLE_JOBS, job), billed, subresource="status")
+        for misfit in self.workload.misfits:
+            name = f"{misfit['metadata']['name']}-{self.born}"
+            owned = {**misfit["metadata"], "name": name, "ownerReferences": [owner_reference(job)]}
+            await self.memory.create(PODS, _placed({**misfit, "metadata": owned}))
 
 
-async def live(
-    manifest: Manifest,
-    *,
-    crash: CrashAt | None = None,
-    lag_seconds: dict[AnyResource, float] | None = None,
-    **kubelet: Any,
-) -> Life:
-    """Let a job live for four minutes of virtual time, which is more than any of these needs."""
-    memory = MemoryCluster(now, {PADDLE_JOBS: paddle_job_schema()})
-    node = Kubelet(memory, **kubelet)
-    placed = {**manifest, "metadata": {**manifest["metadata"], "namespace": NAMESPACE}}
-    job: PaddleJob = await memory.create(PADDLE_JOBS, placed)
-    assert job.metadata.name
-    faulty = FaultyCluster(memory, crash, lag_seconds or {})
-    playing = asyncio.create_task(node.run())
-    crashes, writes = 0, faulty.writes
-    try:
-        async with asyncio.timeout(240):
-            while True:
-                try:
-                    # In a task of its own: a group that fails leaves a cancellation behind in Python 3.11.
-                    await asyncio.create_task(PaddleJobManager(faulty, NAMESPACE, now).run())
-                except* Crash:
-                    crashes += 1
-                # The next process: its own connection, and no second crash.
-                faulty = FaultyCluster(memory, None, faulty.lag_seconds, writes)
-                await asyncio.sleep(1)
-    except TimeoutError:
-        pass
-    playing.cancel()
-    with suppress(asyncio.CancelledError):
-        await playing
-    return Life(memory, node, writes, crashes)
+def _placed(manifest: Manifest) -> Manifest:
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": NAMESPACE}}

@@ -69,19 +69,17 @@ class PaddleJobManager:
 
     async def _gather(self, job: PaddleJob, memory: Recollection) -> Observed:
         key = job.metadata.key
-        pods = self._pods.store.concerning(key)
-        config_map = self._config_maps.store.get(key)
-        if config_map is None and not pods and not job.status.finished:
-            # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
-            config_map = await self._look_up(CONFIG_MAPS, key)
         seen = Observed(
             job=job,
             now=self._now(),
-            pods=pods,
-            config_map=config_map,
+            pods=self._pods.store.concerning(key),
+            config_map=self._config_maps.store.get(key),
             refusals=memory.refusals,
             status_written_at=memory.status_written_at,
         )
+        if seen.config_map is None and not (seen.own or seen.namesakes or job.status.finished):
+            # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
+            seen = replace(seen, config_map=await self._look_up(CONFIG_MAPS, key))
         over = job.status.finished or job.metadata.terminating
         return await self._with_hidden_pods(seen) if seen.peers_are_told and not over else seen
 

@@ -105,5 +105,8 @@ class Cluster(Protocol):
     async def patch(self, target: Target, body: Manifest, *, subresource: str = "") -> KubeObject:
         """A merge patch; ``body`` carries the UID (children) or resourceVersion (status) it is for."""
 
-    async def delete(self, target: Target) -> None:
-        """Delete the object with exactly this UID; Conflict if the name is held by another one."""
+    async def delete(self, target: Target, *, as_seen: bool = False) -> None:
+        """Delete the object with exactly this UID; Conflict if the name is held by another one.
+
+        ``as_seen``: only in the version that the target names; Conflict if it has moved on.
+        """

@@ -33,6 +33,8 @@ class Patch:
 @dataclass(frozen=True)
 class Delete:
     target: Target
+    as_seen: bool = False
+    """Only if it has not changed since: the reason for it may be gone."""
 
 
 @dataclass(frozen=True)

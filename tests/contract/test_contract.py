@@ -257,6 +257,16 @@ class TestPatch:
         with pytest.raises(Conflict):
             await patch(bench, PADDLE_JOBS, made, stale, subresource=subresource)
 
+    async def test_for_another_uid_and_version_is_a_conflict(self, bench: Bench) -> None:
+        """So a status write to a job that was made anew under its name says: what you saw is outdated."""
+        made = await make_job(bench)
+        await patch(bench, PADDLE_JOBS, made, {"metadata": {"labels": {"a": "1"}}})
+        stale = made.metadata.resource_version
+        identity = {"uid": "00000000-0000-4000-8000-ffffffffffff", "resourceVersion": stale}
+        body = {"metadata": identity, "status": {"phase": "Running"}}
+        with pytest.raises(Conflict):
+            await patch(bench, PADDLE_JOBS, made, body, subresource="status")
+
     async def test_of_nothing_is_not_found(self, bench: Bench) -> None:
         made = await make_map(bench)
         await bench.cluster.delete(Target.of(CONFIG_MAPS, made))
@@ -309,6 +319,13 @@ class TestDelete:
         with pytest.raises(Conflict):
             await bench.cluster.delete(other)
         assert (await get(bench, CONFIG_MAPS, "map")).metadata.uid == made.metadata.uid
+
+    async def test_for_an_older_version_is_a_conflict(self, bench: Bench) -> None:
+        made = await make_map(bench)
+        after = await patch(bench, CONFIG_MAPS, made, {"metadata": {"labels": {"a": "1"}}})
+        with pytest.raises(Conflict):
+            await bench.cluster.delete(Target.of(CONFIG_MAPS, made), as_seen=True)
+        await bench.cluster.delete(Target.of(CONFIG_MAPS, after), as_seen=True)
 
     async def test_of_nothing_is_not_found(self, bench: Bench) -> None:
         made = await make_map(bench)

@@ -261,9 +261,12 @@ class TestAFailure:
         office.script([config_map("a")])
         with capture_logs() as logs:
             await office.run_for(20)
-        assert office.times("a") == pytest.approx([0, 1, 2, 3])
+        # The object has moved on: there is no sense in a second try before its watch has told how.
+        assert office.times("a") == [0]
         assert not office.queue._failures
-        assert not [line for line in logs if line["log_level"] in {"warning", "error"}]
+        assert [line["event"] for line in logs if line["log_level"] == "warning"] == [
+            "watch does not show all that was written, listing again"
+        ]
 
     async def test_in_an_informer_ends_the_controller_instead_of_leaving_it_blind(
         self, office: Office

@@ -327,6 +327,15 @@ async def test_the_gate_is_told_of_each_delete(bench: Bench) -> None:
     assert bench.gate.behind(OWNER) == set()
 
 
+async def test_the_gate_is_told_of_what_has_moved_on(bench: Bench) -> None:
+    bench.pods.put(pod("p", 3))
+    bench.cluster.fail("delete", "p", Conflict("moved on"))
+    assert (await bench.execute((Delete(Target.of(PODS, pod("p", 3)), as_seen=True),))).complete
+    assert bench.gate.behind(OWNER) == {PODS}
+    bench.pods.put(pod("p", 4))
+    assert bench.gate.behind(OWNER) == set()
+
+
 async def test_an_event_does_not_shut_the_gate(bench: Bench) -> None:
     await bench.execute((emit(),))
     assert bench.gate.behind(OWNER) == set()

@@ -109,3 +109,20 @@ def test_nothing_is_kept_of_who_is_forgotten_or_has_seen_all(caches: Caches) -> 
     caches.pods.advance("12")
     assert caches.gate.behind(OTHER) == set()
     assert not caches.gate._unseen
+
+
+def test_a_refusal_as_outdated_shuts_the_gate_until_the_change_is_shown(caches: Caches) -> None:
+    caches.pods.put(pod("a-0", 12))
+    caches.gate.outdated(ME, Target.of(PODS, pod("a-0", 12)))
+    assert caches.gate.behind(ME) == {PODS}
+    caches.pods.put(pod("a-1", 14))
+    assert caches.gate.behind(ME) == {PODS}
+    caches.pods.put(pod("a-0", 13))
+    assert caches.gate.behind(ME) == set()
+
+
+def test_what_was_shown_while_the_refusal_was_on_its_way_does_not_shut_the_gate(caches: Caches) -> None:
+    """Or it would stay shut for ever: nothing newer is to come."""
+    caches.pods.put(pod("a-0", 13))
+    caches.gate.outdated(ME, Target.of(PODS, pod("a-0", 12)))
+    assert caches.gate.behind(ME) == set()

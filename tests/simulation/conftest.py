@@ -1,13 +1,8 @@
-import logging
-from collections.abc import Iterator
-
 import pytest
-import structlog
+from tally import TALLY
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Thousands of virtual seconds have much to tell; only what went wrong is worth a line."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    yield
-    structlog.reset_defaults()
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if TALLY:
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(TALLY.items()))
+        terminalreporter.write_line(f"simulated: {counts}")

@@ -83,9 +83,12 @@ class KubeCluster:
         )
         return _read_object(target.resource.type, answer)
 
-    async def delete(self, target: Target) -> None:
+    async def delete(self, target: Target, *, as_seen: bool = False) -> None:
         where = path(target.resource, target.key.namespace, target.key.name)
-        options = {"preconditions": {"uid": target.uid}, "propagationPolicy": "Background"}
+        preconditions = {"uid": target.uid}
+        if as_seen:
+            preconditions["resourceVersion"] = target.resource_version
+        options = {"preconditions": preconditions, "propagationPolicy": "Background"}
         await self._transport.request("DELETE", where, body=msgspec.json.encode(options))
 
 

@@ -93,21 +93,21 @@ class PodLife:
                 self._tasks[report.name] = tasks.create_task(self._run(container, report))
 
     async def _run(self, container: Manifest, report: ContainerReport) -> None:
-        """Again and again, if the restart policy says so, with longer and longer pauses."""
+        """Again and again, if the restart policy says so: at once, then with longer and longer pauses."""
         clock = asyncio.get_running_loop().time
-        pause = FIRST_PAUSE
+        pause = 0.0
         while True:
             begun = clock()
             code = await self._run_once(container, report)
             if self.ending or code == 0 or not self.report.restarts_failures:
                 return
             if clock() - begun > FORGIVEN_AFTER:
-                pause = FIRST_PAUSE
+                pause = 0.0
             report.last_state = report.state
             report.state = waiting("CrashLoopBackOff", f"exit code {code}; again in {pause:.0f} s")
             await self._tell()
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause or FIRST_PAUSE, LONGEST_PAUSE)
             report.restarts += 1
 
     async def _run_once(self, container: Manifest, report: ContainerReport) -> int:

@@ -20,6 +20,10 @@ class ContainerReport:
     restarts: int = 0
 
     @property
+    def is_running(self) -> bool:
+        return "running" in self.state
+
+    @property
     def has_ended(self) -> bool:
         return "terminated" in self.state
 
@@ -29,13 +33,12 @@ class ContainerReport:
         return code
 
     def status(self) -> Manifest:
-        running = "running" in self.state
         return {
             "name": self.name,
             "image": self.image,
             "imageID": "",
-            "ready": running,
-            "started": running,
+            "ready": self.is_running,
+            "started": self.is_running,
             "restartCount": self.restarts,
             "state": self.state,
             "lastState": self.last_state,
@@ -71,7 +74,7 @@ class PodReport:
 
     @property
     def phase(self) -> str:
-        if self.reason:
+        if self.reason and not any(one.is_running for one in (*self.initial, *self.main)):
             return "Failed"
         if any(one.has_ended and one.exit_code and not self.restarts_failures for one in self.initial):
             return "Failed"
@@ -79,7 +82,7 @@ class PodReport:
             failed = any(one.exit_code for one in self.main)
             # One that is started again has not failed; its pod is on the way to its next try.
             return "Running" if failed and self.restarts_failures else "Failed" if failed else "Succeeded"
-        begun = any(one.has_ended or one.restarts or "running" in one.state for one in self.main)
+        begun = any(one.has_ended or one.last_state or one.is_running for one in self.main)
         return "Running" if begun else "Pending"
 
     def status(self) -> Manifest:
@@ -93,4 +96,4 @@ class PodReport:
         }
         if self.initial:
             status["initContainerStatuses"] = [one.status() for one in self.initial]
-        return status | ({"reason": self.reason} if self.reason else {})
+        return status | ({"reason": self.reason} if self.reason and self.phase == "Failed" else {})

@@ -16,7 +16,7 @@ from paddle_operator.api.schema_check import Problem
 from .images import Images
 from .machine import Machine
 from .quantities import quantity
-from .volumes import MAKERS, SHARED_MEMORY, in_memory
+from .volumes import COPIES, LEADS_OUT, MAKERS, SHARED_MEMORY, host_path_problem, in_memory, leaves_its_folder
 
 INSTALL_PADDLE = "pip install 'paddle-operator[local]'"
 PASSED_OVER_IN_PODS = ("nodeSelector", "affinity", "schedulerName", "runtimeClassName", "securityContext")
@@ -63,7 +63,8 @@ def _pod_refusals(pod: Manifest, host: Host) -> Iterator[Problem]:
     for name, volume in volumes.items():
         yield from _volume_refusals(f"volumes[{name}]", volume)
     for field, reference in _references(pod):
-        kind, known = ("Secret", host.secrets) if "ecret" in field else ("ConfigMap", host.config_maps)
+        is_secret = field.rpartition(".")[2].startswith("secret")
+        kind, known = ("Secret", host.secrets) if is_secret else ("ConfigMap", host.config_maps)
         name = reference.get("name") or reference.get("secretName") or ""
         if name not in known and not reference.get("optional"):
             yield Problem(field, f"there is no {kind} {name!r}; add the document to the file")
@@ -73,7 +74,8 @@ def _pod_refusals(pod: Manifest, host: Host) -> Iterator[Problem]:
             yield from _mount_refusals(f"{field}.volumeMounts[{mount['name']}]", mount, volumes, host)
         if field.startswith("init") and container.get("restartPolicy"):
             yield Problem(
-                f"{field}.restartPolicy", "sidecars among init containers do not run on this machine"
+                f"{field}.restartPolicy",
+                "sidecars among init containers do not run on this machine; move it to containers",
             )
 
 
@@ -82,15 +84,25 @@ def _volume_refusals(field: str, volume: Manifest) -> Iterator[Problem]:
     for kind in kinds:
         if kind not in MAKERS:
             yield Problem(f"{field}.{kind}", f"is not played on this machine; {', '.join(MAKERS)} are")
-    path = (volume.get("hostPath") or {}).get("path")
-    made = (volume.get("hostPath") or {}).get("type") in {"DirectoryOrCreate", "FileOrCreate"}
-    if path and not made and not Path(path).exists():
+    on_host = volume.get("hostPath") or {}
+    is_made = (on_host.get("type") or "").endswith("OrCreate") and not Path(on_host["path"]).exists()
+    if on_host and not is_made and (problem := host_path_problem(on_host)):
         yield Problem(
-            f"{field}.hostPath.path",
-            f"{path} does not exist on this machine; make it, or add `type: DirectoryOrCreate`",
+            f"{field}.hostPath", f"{problem}; make it, or change the type (`DirectoryOrCreate`, say)"
         )
+    for part, path in _paths_within(volume):
+        if leaves_its_folder(path):
+            yield Problem(f"{field}.{part}", f"{path!r} {LEADS_OUT}")
     if not kinds:
         yield Problem(field, "names no source; write for example `emptyDir: {}`")
+
+
+def _paths_within(volume: Manifest) -> Iterator[tuple[str, str]]:
+    yield "name", volume["name"]
+    yield "persistentVolumeClaim.claimName", (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
+    for kind in COPIES:
+        for position, item in enumerate((volume.get(kind) or {}).get("items") or ()):
+            yield f"{kind}.items[{position}].path", item["path"]
 
 
 def _command_refusals(field: str, container: Manifest, host: Host) -> Iterator[Problem]:
@@ -105,7 +117,7 @@ def _command_refusals(field: str, container: Manifest, host: Host) -> Iterator[P
         yield Problem(
             f"{field}.command", f"needs PaddlePaddle, which is not installed here; {INSTALL_PADDLE}"
         )
-    targets = [mount["mountPath"] for mount in container.get("volumeMounts") or ()]
+    targets = [Path("/", mount["mountPath"]) for mount in container.get("volumeMounts") or ()]
     if not wanted.folder.is_dir() and not any(wanted.folder.is_relative_to(target) for target in targets):
         yield Problem(
             f"{field}.workingDir",
@@ -125,10 +137,13 @@ def _mount_refusals(
     if volume is None:
         yield Problem(field, f"there is no volume of that name; volumes has {', '.join(volumes) or 'none'}")
         return
+    if leaves_its_folder(mount.get("subPath") or ""):
+        yield Problem(f"{field}.subPath", f"{mount['subPath']!r} {LEADS_OUT}")
     if mount.get("subPathExpr"):
         yield Problem(f"{field}.subPathExpr", "is not played on this machine; use subPath")
-    already_there = (volume.get("hostPath") or {}).get("path") == mount["mountPath"]
-    shared_memory = in_memory(volume) and mount["mountPath"] == SHARED_MEMORY
+    target = Path("/", mount["mountPath"])
+    already_there = "hostPath" in volume and Path(volume["hostPath"]["path"]) == target
+    shared_memory = in_memory(volume) and target == Path(SHARED_MEMORY)
     if not host.machine.isolates and not already_there and not shared_memory:
         yield Problem(
             f"{field}.mountPath",
@@ -173,16 +188,28 @@ def _passed_over(pod: Manifest) -> Iterator[Problem]:
 
 def _overloads(job: PaddleJob, machine: Machine) -> Iterator[Problem]:
     for name, here in machine.capacity.items():
-        asked = Fraction(0)
-        for role in job.roles.values():
-            for _, container in _containers(read_template(role.template)["spec"]):
-                asked += role.replicas * quantity(_amounts(container).get(name, "0"))
+        asked = sum(
+            (
+                role.replicas * _asked_by(read_template(role.template)["spec"], name)
+                for role in job.roles.values()
+            ),
+            Fraction(0),
+        )
         if asked > quantity(here):
             yield Problem(
                 "spec",
                 f"the pods ask for {_amount(name, asked)} together, this machine has "
                 f"{_amount(name, quantity(here))}; they run all the same, but slower or not at all",
             )
+
+
+def _asked_by(pod: Manifest, name: str) -> Fraction:
+    """Init containers run one after the other, and before the rest."""
+    first, rest = (
+        [quantity(_amounts(container).get(name, "0")) for container in pod.get(field) or ()]
+        for field in ("initContainers", "containers")
+    )
+    return max(*first, sum(rest, Fraction(0)), Fraction(0))
 
 
 def _amount(name: str, amount: Fraction) -> str:

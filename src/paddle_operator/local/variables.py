@@ -114,7 +114,7 @@ def _field(path: str, around: Surroundings) -> str:
 
 
 def _resource(ref: Manifest, container: Manifest, around: Surroundings) -> str:
-    """A limit that is not set, or is 0, is the whole machine; a request that is not set is the limit, or none."""
+    """No limit, or 0, means the whole machine; a request that is not set is the limit, or none."""
     which, _, name = ref["resource"].partition(".")
     others = [*(around.pod["spec"].get("initContainers") or ()), *around.pod["spec"]["containers"]]
     whose = ref.get("containerName") or container["name"]

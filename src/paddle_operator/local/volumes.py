@@ -9,6 +9,7 @@ from paddle_operator.api.meta import Key, Manifest
 from .process import Mount
 from .supplies import NotYet, Supplies
 
+LEADS_OUT = "leads out of its volume; write a relative path without .."
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 (a path inside the container)
 
 
@@ -29,20 +30,21 @@ class Shelf:
         )
 
     def claim(self, key: Key) -> Path:
-        return self.claims / key.namespace / key.name
+        return _inside(self.claims / key.namespace, key.name)
 
     def _mount(self, wanted: Manifest, volume: Manifest, pod: Manifest) -> Mount:
         target = str(Path("/", wanted["mountPath"]))
         if in_memory(volume) and users_of(volume["name"], pod) == 1:
             return Mount(target, "")
         kind = next(name for name in volume if name != "name")
-        own = self.pods / pod["metadata"]["uid"] / "volumes" / volume["name"]
-        source = MAKERS[kind](self, volume[kind] or {}, own, pod)
+        details = volume[kind] or {}
+        own = _inside(self.pods / pod["metadata"]["uid"] / "volumes", volume["name"])
+        source = MAKERS[kind](self, details, own, pod)
         if part := wanted.get("subPath"):
             source = _inside(source, part)
             if not source.exists():
                 source.mkdir(parents=True)
-        read_only = kind in COPIES or bool(wanted.get("readOnly") or volume[kind].get("readOnly"))
+        read_only = kind in COPIES or bool(wanted.get("readOnly") or details.get("readOnly"))
         return Mount(target, str(source), read_only)
 
     def _empty(self, _source: Manifest, own: Path, _pod: Manifest) -> Path:
@@ -98,7 +100,7 @@ MAKERS: dict[str, Callable[[Shelf, Manifest, Path, Manifest], Path]] = {
 }
 
 
-COPIES = {"configMap", "secret"}
+COPIES = ("configMap", "secret")
 """What a pod writes there would be lost, so it is not let."""
 
 HOST_PATH_TYPES: dict[str, Callable[[Path], bool]] = {
@@ -115,7 +117,7 @@ HOST_PATH_TYPES: dict[str, Callable[[Path], bool]] = {
 
 def host_path_problem(source: Manifest) -> str:
     path, kind = source["path"], source.get("type") or ""
-    if HOST_PATH_TYPES[kind](Path(path)):
+    if HOST_PATH_TYPES.get(kind, Path.exists)(Path(path)):
         return ""
     return f"{path} is no {kind}" if Path(path).exists() else f"{path} does not exist on this machine"
 
@@ -126,7 +128,7 @@ def leaves_its_folder(path: str) -> bool:
 
 def _inside(folder: Path, path: str) -> Path:
     if leaves_its_folder(path):
-        raise NotYet(f"{path!r} leads out of its volume; write a relative path without ..")
+        raise NotYet(f"{path!r} {LEADS_OUT}")
     return folder / path
 
 

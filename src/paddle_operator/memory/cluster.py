@@ -90,10 +90,12 @@ class MemoryCluster:
             new.pop("status", None)
         return _decode(resource, self._replace(resource, old, self._accepted(resource, new)))
 
-    async def delete(self, target: Target) -> None:
+    async def delete(self, target: Target, *, as_seen: bool = False) -> None:
         old = self._find(target.resource, target.key)
         if target.uid and old["metadata"]["uid"] != target.uid:
             raise Conflict(f"the UID in the precondition ({target.uid}) is not the object's")
+        if as_seen and target.resource_version != old["metadata"]["resourceVersion"]:
+            raise Conflict("the object has been modified since the version in the precondition")
         if "deletionTimestamp" in old["metadata"]:
             return
         self._begin_deletion(target.resource, old)
@@ -156,10 +158,10 @@ class MemoryCluster:
 
     def _refuse_outdated(self, resource: AnyResource, old: Manifest, body: Manifest) -> None:
         given, have = body.get("metadata", {}), old["metadata"]
-        if given.get("uid", have["uid"]) != have["uid"]:
-            raise Invalid(f"{resource}: metadata.uid: field is immutable")
         if given.get("resourceVersion", have["resourceVersion"]) != have["resourceVersion"]:
             raise Conflict("the object has been modified; apply your changes to the latest version")
+        if given.get("uid", have["uid"]) != have["uid"]:
+            raise Invalid(f"{resource}: metadata.uid: field is immutable")
 
     def _begin_deletion(self, resource: AnyResource, document: Manifest) -> None:
         """At once, unless a finalizer or a kubelet has a say."""

@@ -34,5 +34,6 @@ def _stop(pod: Pod) -> Patch | Delete:
     """The kubelet ends a pod whose deadline has passed, and keeps the object and its log."""
     target = Target.of(PODS, pod)
     if not pod.spec.node_name:
-        return Delete(target)  # no kubelet, no log, and it would take a place as soon as there is one
+        # No kubelet, no log, and it would take a place as soon as there is one; if it has none even now.
+        return Delete(target, as_seen=True)
     return Patch(target, {"spec": {"activeDeadlineSeconds": STOP_AFTER_SECONDS}}, purpose="stop")

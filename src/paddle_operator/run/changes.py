@@ -42,7 +42,7 @@ class Setting:
         return changed
 
     def _changed(self, old: Any, path: tuple[str | int, ...]) -> Any:
-        if not path:
+        if not path or (old is None and self.value is None):
             return self.value
         first, rest = path[0], path[1:]
         if isinstance(first, int):
@@ -57,7 +57,8 @@ class Setting:
         items = list(old) if isinstance(old, list) else []
         if position >= len(items):
             raise self._complaint(f"[{position}] is not there; the list has {len(items)} entries")
-        items[position] = self._changed(items[position], rest)
+        changed = self._changed(items[position], rest)
+        items[position : position + 1] = [] if changed is None else [changed]
         return items
 
     def _complaint(self, text: str) -> BadDocument:

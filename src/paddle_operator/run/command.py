@@ -87,7 +87,11 @@ def run_jobs(options: Options, warn: Callable[[str], None]) -> Result:
         warn(line)
     console = Console(stderr=options.on_stderr)
     with workspace(options.keep) as place:
-        result = execute(prepared, options, console, place)
+        screen = screen_for(console, logs=options.logs)
+        try:
+            result = execute(prepared, options, screen, place)
+        finally:
+            screen.close()
         report(result, console, place.logs)
     return result
 
@@ -117,19 +121,14 @@ def prepare(options: Options) -> Prepared:
     return Prepared(request, images, metric, machine, timeout_seconds, told)
 
 
-def execute(prepared: Prepared, options: Options, console: Console, place: Workspace) -> Result:
+def execute(prepared: Prepared, options: Options, screen: Screen, place: Workspace) -> Result:
     with place.operator_log.open("w") as file:
         configure(LogLevel.INFO, LogFormat.CONSOLE, file)
-        screen = screen_for(console, logs=options.logs)
         try:
-            block = Block.take()
-            session = _session(prepared, options, place, block, screen)
-            maps = list(prepared.request.config_maps.values())
-            return asyncio.run(session.run(prepared.jobs, maps))
+            session = _session(prepared, options, place, Block.take(), screen)
+            return asyncio.run(session.run(prepared.jobs, list(prepared.request.config_maps.values())))
         except NoRoom as error:
             raise Refused([str(error)]) from None
-        finally:
-            screen.close()
 
 
 def _session(prepared: Prepared, options: Options, place: Workspace, block: Block, screen: Screen) -> Session:

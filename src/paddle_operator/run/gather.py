@@ -19,6 +19,7 @@ from .scene import JobScene, Measurement, PodScene, Scene
 from .tail import Tail
 
 MOST_MEASUREMENTS = 4096
+ENDED = {"Succeeded", "Failed"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Gatherer:
     def _read(self, traces: Iterable[_PodTrace]) -> list[Line]:
         read: list[Line] = []
         for trace in traces:
-            for text in trace.tail.new_lines():
+            for text in trace.tail.new_lines(is_complete=trace.scene.state in ENDED):
                 read.append(Line(trace.scene.name, trace.index, text))
                 if (measurement := self.metric.measure(text)) is not None:
                     trace.measured = [*thinned(trace.measured), measurement]
@@ -131,7 +132,7 @@ def _state(pod: Pod) -> tuple[str, str]:
     status = pod.status
     statuses = (*status.init_container_statuses, *status.container_statuses)
     reason = status.reason or next(filter(None, map(_reason, statuses)), "")
-    if status.phase in {"Succeeded", "Failed"}:
+    if status.phase in ENDED:
         return status.phase, reason
     if pod.metadata.terminating:
         return "Terminating", ""

@@ -71,7 +71,10 @@ def _show_culprit(job: PaddleJob, console: Console, logs: Path) -> None:
     lines = last_lines(
         log_file(logs, Key(job.metadata.namespace, failure.pod), failure.container), SHOWN_LINES
     )
-    console.print(f"The last {len(lines)} lines of {failure.pod} (rank {failure.rank}):", style="bold")
+    who = f"{failure.pod} (rank {failure.rank})"
+    console.print(
+        f"The last {len(lines)} lines of {who}:" if lines else f"{who} printed nothing.", style="bold"
+    )
     for line in lines:
         console.print(Text(f"  {readable(line)}"), soft_wrap=True)
     text = "\n".join(lines)

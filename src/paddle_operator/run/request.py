@@ -1,6 +1,7 @@
 """From the user's files to what is run: everything is checked before anything is made."""
 
 import sys
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from paddle_operator.api.schema_check import Problem, Schema, check
 from paddle_operator.paddlejob.pods import dropped_variables_of
 
 DROPPED = "set by the operator itself; the values in the template are not used"
+ENCODED = {"ConfigMap": "binaryData", "Secret": "data"}
+PLAIN = {"binaryData": "data", "data": "stringData"}
 SUFFIXES = {".yaml", ".yml", ".json"}
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
@@ -138,23 +141,35 @@ def _decoded(name: str, content: bytes) -> str:
 def _namesakes(jobs: Iterable[tuple[Source, PaddleJob]]) -> Iterator[str]:
     first: dict[Key, Source] = {}
     for source, job in jobs:
-        other = first.setdefault(job.metadata.key, source)
-        if other is not source or [one for _, one in jobs].count(job) > 1:
+        if other := first.get(job.metadata.key):
             yield f"{source.name}: job {job.metadata.name}: {other.name} has one of that name; rename one"
+        first[job.metadata.key] = source
 
 
 def _faults(documents: Iterable[tuple[Source, Manifest]]) -> Iterator[str]:
     """Of the config maps and secrets, which no schema of ours describes."""
     for source, document in documents:
         kind = document["kind"]
-        for problem in check(document, _SUPPLIES, "") if kind in {"ConfigMap", "Secret"} else ():
-            yield f"{source.name}: {kind}: {problem}"
+        if kind in ENCODED:
+            problems = [*check(document, _SUPPLIES, "")] or _not_base64(document, ENCODED[kind])
+            yield from (f"{source.name}: {kind}: {problem}" for problem in problems)
+
+
+def _not_base64(document: Manifest, field: str) -> Iterator[Problem]:
+    for name, text in (document.get(field) or {}).items():
+        try:
+            b64decode("".join(text.split()), validate=True)
+        except ValueError:
+            yield Problem(
+                f"{field}.{name}", f"is no base64; encode it, or write it as it is under {PLAIN[field]}"
+            )
 
 
 def _by_kind(documents: list[Manifest], namespace: str) -> dict[str, dict[Key, Manifest]]:
     found: dict[str, dict[Key, Manifest]] = {}
     for document in documents:
-        metadata = {"namespace": namespace, **(document.get("metadata") or {})}
+        metadata = {**(document.get("metadata") or {})}
+        metadata["namespace"] = metadata.get("namespace") or namespace
         key = Key(metadata["namespace"], metadata.get("name") or "")
         found.setdefault(document["kind"], {})[key] = {**document, "metadata": metadata}
     return found

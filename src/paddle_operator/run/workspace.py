@@ -62,11 +62,17 @@ def volumes_folder() -> Path:
 
 
 def _sweep() -> None:
-    """Remove folders of runs that were killed."""
+    """Remove folders of our runs that were killed."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError), (left / "lock").open() as lock:
-            if _is_free(lock):
-                shutil.rmtree(left, ignore_errors=True)
+        with suppress(OSError):
+            if left.lstat().st_uid == os.getuid():
+                _remove_if_free(left)
+
+
+def _remove_if_free(folder: Path) -> None:
+    with (folder / "lock").open() as lock:
+        if _is_free(lock):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_free(lock: TextIO) -> bool:

@@ -168,7 +168,7 @@ class Controller(Generic[P, O]):
             for informer in self._informers:
                 if informer.resource in behind:
                     log.warning(
-                        "watch does not show our own write, listing again", kind=informer.resource.kind
+                        "watch does not show all that was written, listing again", kind=informer.resource.kind
                     )
                     informer.list_again()
         self._memory[uid] = replace(memory, gate_shut_since=since)

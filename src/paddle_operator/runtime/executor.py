@@ -161,12 +161,17 @@ class Executor:
         self._gate.wrote(owner_uid, action.target.resource, result)
 
     async def _delete(self, action: Delete, owner_uid: str) -> None:
+        target = action.target
         try:
-            await self._cluster.delete(action.target)
-        except (NotFound, Conflict):
-            # Gone already, and perhaps another of that name has come: that one was not meant.
+            await self._cluster.delete(target, as_seen=action.as_seen)
+        except NotFound:
             return
-        self._gate.deleted(owner_uid, action.target)
+        except Conflict:
+            if action.as_seen:
+                self._gate.outdated(owner_uid, target)
+            # Else it is gone, and another of that name has come: that one was not meant.
+            return
+        self._gate.deleted(owner_uid, target)
 
     async def _set_status(self, action: SetStatus, owner_uid: str) -> None:
         target = action.target
@@ -176,6 +181,9 @@ class Executor:
             result = await self._cluster.patch(target, body, subresource="status")
         except NotFound:
             return
+        except Conflict:
+            self._gate.outdated(owner_uid, target)
+            raise
         self._gate.wrote(owner_uid, target.resource, result)
 
 

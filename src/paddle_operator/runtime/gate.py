@@ -20,6 +20,7 @@ class _Unseen:
 
     versions: dict[AnyResource, int] = field(default_factory=dict)
     deleted: list[Target] = field(default_factory=list)
+    outdated: list[Target] = field(default_factory=list)
 
 
 class CacheGate:
@@ -30,6 +31,10 @@ class CacheGate:
     def wrote(self, owner_uid: str, resource: AnyResource, result: KubeObject) -> None:
         versions = self._unseen.setdefault(owner_uid, _Unseen()).versions
         versions[resource] = max(versions.get(resource, 0), int(result.metadata.resource_version))
+
+    def outdated(self, owner_uid: str, target: Target) -> None:
+        """A write was refused because its object had moved on: that is still to be shown."""
+        self._unseen.setdefault(owner_uid, _Unseen()).outdated.append(target)
 
     def deleted(self, owner_uid: str, target: Target) -> None:
         self._unseen.setdefault(owner_uid, _Unseen()).deleted.append(target)
@@ -44,8 +49,9 @@ class CacheGate:
             for resource, version in unseen.versions.items()
             if self._stores[resource].progress < version
         }
-        unseen.deleted = [target for target in unseen.deleted if self._still_shown(target)]
-        behind = {*unseen.versions, *(target.resource for target in unseen.deleted)}
+        unseen.deleted = [target for target in unseen.deleted if self._is_shown_alive(target)]
+        unseen.outdated = [target for target in unseen.outdated if self._is_shown_unchanged(target)]
+        behind = {*unseen.versions, *(target.resource for target in unseen.deleted + unseen.outdated)}
         if not behind:
             del self._unseen[owner_uid]
         return behind
@@ -53,7 +59,11 @@ class CacheGate:
     def forget(self, owner_uid: str) -> None:
         self._unseen.pop(owner_uid, None)
 
-    def _still_shown(self, target: Target) -> bool:
-        """Shown as alive. Being deleted is shown too: a graceful end may take its time."""
+    def _is_shown_unchanged(self, target: Target) -> bool:
+        shown = self._stores[target.resource].get(target.key)
+        return shown is not None and Target.of(target.resource, shown) == target
+
+    def _is_shown_alive(self, target: Target) -> bool:
+        """Being deleted is shown too: a graceful end may take its time."""
         shown = self._stores[target.resource].get(target.key)
         return shown is not None and shown.metadata.uid == target.uid and not shown.metadata.terminating

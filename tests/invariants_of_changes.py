@@ -1,0 +1,155 @@
+"""What must hold of the store after every change, whoever made it. Numbers: reliability-performance.md 3."""
+
+from collections import Counter
+from typing import Any
+
+from simulated_history import NAMESPACE, owner_of, trains
+from witness import Change
+
+from paddle_operator.api.meta import Key, Manifest
+from paddle_operator.api.names import COMPLETED, CREATED, FAILED, LABEL_INDEX, LABEL_ROLE, RUNNING, pod_name
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS
+from paddle_operator.paddlejob.ranks import from_text
+
+FINAL = {COMPLETED, FAILED}
+OUR_CONDITIONS = {CREATED, RUNNING, *FINAL}
+
+
+def a_slot_has_one_live_pod(change: Change) -> bool:
+    """1: at most one live owned pod per slot, whatever it is called."""
+    slots = Counter(
+        (owner_of(pod), _variables(pod).get("TRAINING_ROLE"), _variables(pod).get("PADDLE_TRAINER_ID"))
+        for (kind, _), pod in change.objects.items()
+        if kind == PODS and trains(pod) and "deletionTimestamp" not in pod["metadata"]
+    )
+    return all(count == 1 for count in slots.values())
+
+
+def a_pod_is_named_after_its_slot(change: Change) -> bool:
+    """1: pod name = f(job name, role, index) and nothing else; 8: the rank is the index."""
+    pod = change.entry.after
+    if change.entry.resource != PODS or pod is None or not trains(pod):
+        return True
+    owner, labels = pod["metadata"]["ownerReferences"][0], pod["metadata"]["labels"]
+    expected = pod_name(owner["name"], labels[LABEL_ROLE], int(labels[LABEL_INDEX]))
+    named, rank = pod["metadata"]["name"] == expected, _variables(pod)["PADDLE_TRAINER_ID"]
+    return bool(named and rank == labels[LABEL_INDEX])
+
+
+def completed_and_failed_are_final(change: Change) -> bool:
+    """4: Completed and Failed are absorbing."""
+    before, after = _statuses(change)
+    was, is_now = _final_conditions(before), _final_conditions(after)
+    return before.get("phase") not in FINAL or (after["phase"] == before["phase"] and was == is_now)
+
+
+def times_are_written_once(change: Change) -> bool:
+    """4: startTime and completionTime are written once; startTime <= completionTime."""
+    before, after = _statuses(change)
+    kept = all(before.get(name) in {None, after.get(name)} for name in ("startTime", "completionTime"))
+    return kept and after.get("startTime", "") <= after.get("completionTime", "9999")
+
+
+def the_observed_generation_never_goes_down(change: Change) -> bool:
+    """5: observedGeneration never goes down, and names no generation that never was."""
+    before, after = _statuses(change)
+    newest = (change.entry.after or {"metadata": {}})["metadata"].get("generation", 0)
+    return before.get("observedGeneration", 0) <= after.get("observedGeneration", 0) <= newest or not after
+
+
+def a_condition_moves_its_time_with_its_status(change: Change) -> bool:
+    """5: one condition per type; lastTransitionTime moves only when status moves."""
+    before, after = (_conditions(status) for status in _statuses(change))
+    same = [kind for kind in before if kind in after and before[kind]["status"] == after[kind]["status"]]
+    moved = [
+        kind
+        for kind in same
+        if before[kind].get("lastTransitionTime") != after[kind].get("lastTransitionTime")
+    ]
+    return not moved and len(after) == len(_statuses(change)[1].get("conditions", ()))
+
+
+def what_has_finished_stays_counted(change: Change) -> bool:
+    """6: counters of finished pods never go down inside one attempt."""
+    before, after = (status.get("worker", {}) for status in _statuses(change))
+    counted = all(before.get(name, 0) <= after.get(name, 0) for name in ("succeeded", "failed"))
+    ranks = [from_text(worker.get("succeededRanks", ""), below=6000) for worker in (before, after)]
+    return counted and ranks[0] <= ranks[1]
+
+
+def a_status_names_only_pods_of_its_job(change: Change) -> bool:
+    """3 and 24, bug class 5: what a job lists as its pods, it owns."""
+    _, status = _statuses(change)
+    named = {one["uid"] for one in status.get("worker", {}).get("refs", ())}
+    pods = [
+        pod for (kind, _), pod in change.objects.items() if kind == PODS and pod["metadata"]["uid"] in named
+    ]
+    return all(owner_of(pod) == (change.entry.after or {})["metadata"]["uid"] for pod in pods)
+
+
+def peers_are_told_every_address_in_the_order_of_ranks(change: Change) -> bool:
+    """8: the list of endpoints has the address of each rank 0..n-1, once, and never changes."""
+    config_map, before = change.entry.after, change.entry.before
+    if change.entry.resource != CONFIG_MAPS or config_map is None or not owner_of(config_map):
+        return True
+    if before is not None:
+        return bool(before["data"] == config_map["data"])
+    job = change.objects.get((PADDLE_JOBS, Key(NAMESPACE, config_map["metadata"]["name"])))
+    if job is None or job["metadata"]["uid"] != owner_of(config_map):
+        return True  # too late for its job; it is collected
+    name, replicas = job["metadata"]["name"], job["spec"]["worker"]["replicas"]
+    pods = [
+        change.objects.get((PODS, Key(NAMESPACE, pod_name(name, "worker", rank)))) for rank in range(replicas)
+    ]
+    addresses = [pod["status"].get("podIP") if pod is not None else None for pod in pods]
+    told = config_map["data"]
+    endpoints = [one.rpartition(":")[0] for one in told["PADDLE_TRAINER_ENDPOINTS"].split(",")]
+    return endpoints == addresses and told["PADDLE_TRAINERS_NUM"] == str(replicas)
+
+
+def conditions_of_others_are_kept(change: Change) -> bool:
+    """17: foreign conditions are never written."""
+    before, after = (_conditions(status) for status in _statuses(change))
+    foreign = {kind: one for kind, one in before.items() if kind not in OUR_CONDITIONS}
+    return change.request is None or foreign.items() <= after.items()
+
+
+def we_hold_nobody_back(change: Change) -> bool:
+    """20: a finalizer only if there is something to undo; there is nothing."""
+    document = change.entry.after
+    return document is None or not document["metadata"].get("finalizers")
+
+
+OF_A_CHANGE = (
+    a_slot_has_one_live_pod,
+    a_pod_is_named_after_its_slot,
+    completed_and_failed_are_final,
+    times_are_written_once,
+    the_observed_generation_never_goes_down,
+    a_condition_moves_its_time_with_its_status,
+    what_has_finished_stays_counted,
+    a_status_names_only_pods_of_its_job,
+    peers_are_told_every_address_in_the_order_of_ranks,
+    conditions_of_others_are_kept,
+    we_hold_nobody_back,
+)
+
+
+def _statuses(change: Change) -> tuple[Manifest, Manifest]:
+    """Of a job that is changed, before and after; empty for everything else."""
+    before, after = change.entry.before, change.entry.after
+    if change.entry.resource != PADDLE_JOBS or before is None or after is None:
+        return {}, {}
+    return before.get("status", {}), after.get("status", {})
+
+
+def _conditions(status: Manifest) -> dict[str, Manifest]:
+    return {condition["type"]: condition for condition in status.get("conditions", ())}
+
+
+def _final_conditions(status: Manifest) -> dict[str, str]:
+    return {kind: one["status"] for kind, one in _conditions(status).items() if kind in FINAL}
+
+
+def _variables(pod: Manifest) -> dict[str, Any]:
+    return {one["name"]: one.get("value") for one in pod["spec"]["containers"][0].get("env", ())}

@@ -1,0 +1,125 @@
+"""What must hold of every request of the manager when it arrives, on the store before it has an effect.
+
+The numbers are those of reliability-performance.md 3.
+"""
+
+import msgspec
+from simulated_history import NAMESPACE, Objects, owner_of
+from witness import Request
+
+from paddle_operator.api.meta import Manifest
+from paddle_operator.api.names import pod_name
+from paddle_operator.api.resources import CONFIG_MAPS, EVENTS, PADDLE_JOBS, PODS
+
+CHILDREN = (PODS, CONFIG_MAPS)
+# Workloads put this into their templates, where a user would have a password.
+SECRET = "correct-horse-battery-staple"
+
+
+def no_decision_forgets_our_own_writes(request: Request, _: Objects) -> bool:
+    """Bug classes 1 and 2: no decision on a cache that has not shown what this process wrote before."""
+    return request.turn is None or not request.turn.behind_own_writes
+
+
+def no_child_is_made_for_a_job_that_is_over(request: Request, _: Objects) -> bool:
+    """2: no child is made for a UID that is absent, being deleted or terminal in the newest state shown."""
+    if request.verb != "create" or request.resource not in CHILDREN:
+        return True
+    assert request.turn is not None
+    job = request.turn.job
+    over = job.status.finished or job.metadata.terminating
+    return not over and owner_of(request.body) == job.uid
+
+
+def every_change_of_a_child_names_its_uid(request: Request, _: Objects) -> bool:
+    """3: every delete or patch of a child carries a UID precondition."""
+    return request.verb not in {"patch", "delete"} or bool(request.uid)
+
+
+def only_children_of_the_job_are_changed(request: Request, objects: Objects) -> bool:
+    """3: no object that is not owned by the job is ever changed. (Another UID, the server refuses.)"""
+    if request.verb not in {"patch", "delete"} or request.resource not in CHILDREN:
+        return True
+    assert request.turn is not None
+    found = objects.get((request.resource, request.key))
+    if found is None or found["metadata"]["uid"] != request.uid:
+        return True
+    return owner_of(found) == request.turn.job.uid
+
+
+def a_child_without_a_slot_is_left_alone(request: Request, _: Objects) -> bool:
+    """24: unknown or contradictory children are not counted, not deleted."""
+    if not request.is_write or request.resource != PODS:
+        return True
+    assert request.turn is not None
+    job = request.turn.job
+    slots = {
+        pod_name(job.metadata.name, role, index)
+        for role, spec in job.roles.items()
+        for index in range(spec.replicas)
+    }
+    return request.key.name in slots
+
+
+def every_request_stays_in_its_namespace(request: Request, _: Objects) -> bool:
+    """13: every request made for a namespaced job stays in its namespace."""
+    return request.key.namespace == NAMESPACE
+
+
+def nothing_known_to_exist_is_made_again(request: Request, objects: Objects) -> bool:
+    """14, bug class 1: no create of what this process was told to be there, for the same job."""
+    found = objects.get((request.resource, request.key)) if request.verb == "create" else None
+    if found is None or owner_of(found) != owner_of(request.body):
+        return True
+    return found["metadata"]["uid"] not in request.process.alive
+
+
+def nothing_is_deleted_twice(request: Request, _: Objects) -> bool:
+    """14, bug class 29: a process that was answered does not ask again."""
+    return request.verb != "delete" or request.uid not in request.process.deleted
+
+
+def an_event_is_short(request: Request, _: Objects) -> bool:
+    """16: the message of an event has at most 1 KiB."""
+    return request.resource != EVENTS or len(request.body["message"].encode()) <= 1024
+
+
+def a_job_is_only_written_to_as_it_was_read(request: Request, _: Objects) -> bool:
+    """17: status writes are conditional; spec and fields of others are never written."""
+    if request.resource != PADDLE_JOBS or not request.is_write:
+        return True
+    metadata = request.body.get("metadata", {})
+    conditional = bool(metadata.get("uid") and metadata.get("resourceVersion"))
+    parts, fields = set(request.body) - {"metadata"}, set(metadata) - {"uid", "resourceVersion"}
+    if request.subresource == "status":
+        return conditional and parts == {"status"} and not fields
+    return request.verb == "patch" and conditional and not parts and fields == {"finalizers"}
+
+
+def no_secret_is_told(request: Request, _: Objects) -> bool:
+    """22: no secret byte in status, events or names. (A pod has the user's template, as it must.)"""
+    told = request.key.name if request.resource == PODS else (request.key.name, request.body)
+    return SECRET.encode() not in msgspec.json.encode(told)
+
+
+def no_patch_says_what_is_known(request: Request, stored: Manifest | None, changed: bool) -> bool:
+    """14: no write carries content equal to what is stored, if the process had been shown that."""
+    if request.verb != "patch" or changed or stored is None:
+        return True
+    return request.process.shown[request.resource] < int(stored["metadata"]["resourceVersion"])
+
+
+OF_A_REQUEST = (
+    no_decision_forgets_our_own_writes,
+    no_child_is_made_for_a_job_that_is_over,
+    every_change_of_a_child_names_its_uid,
+    only_children_of_the_job_are_changed,
+    a_child_without_a_slot_is_left_alone,
+    every_request_stays_in_its_namespace,
+    nothing_known_to_exist_is_made_again,
+    nothing_is_deleted_twice,
+    an_event_is_short,
+    a_job_is_only_written_to_as_it_was_read,
+    no_secret_is_told,
+)
+OF_AN_ANSWER = (no_patch_says_what_is_known,)

@@ -1,0 +1,92 @@
+"""Invariant 26: the end state is that of the undisturbed life, up to UIDs, versions, times."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from simulated import Life, live
+from workloads import LIVES
+
+from paddle_operator.api.meta import Manifest
+from paddle_operator.api.names import ANNOTATION_NUDGE, RUNNING
+from paddle_operator.api.resources import EVENTS, PODS
+
+IDENTITY = {"uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "completionTime"}
+# Who looks late, or is dead meanwhile, may never have seen the job run: no start time, no such condition. Nor
+# does it matter when it looked at pods that go on: how far they were, whether one had to be told to stop.
+MATTERS_OF_A_MOMENT = {
+    "startTime",
+    "refs",
+    "pending",
+    "starting",
+    "running",
+    "activeDeadlineSeconds",
+    ANNOTATION_NUDGE,
+}
+VOLATILE = IDENTITY | MATTERS_OF_A_MOMENT
+
+
+def end_of(life: Life) -> Manifest:
+    """Everything that is stored but events, with names in the place of UIDs and addresses."""
+    aliases = {
+        pod["status"]["podIP"]: name
+        for name, pod in life.history.of_kind(PODS).items()
+        if "podIP" in pod["status"]
+    }
+    for start in life.kubelet.started.values():
+        metadata = start.pod["metadata"]
+        aliases[life.kubelet.addresses[metadata["uid"]]] = metadata["name"]
+    for (kind, key), document in life.history.objects.items():
+        aliases[document["metadata"]["uid"]] = f"{kind} {key.name}"
+    return {
+        f"{kind} {key.name}": _without_volatile(_renamed(document, aliases))
+        for (kind, key), document in sorted(life.history.objects.items(), key=lambda item: item[0][1])
+        if kind != EVENTS
+    }
+
+
+def check_end(life: Life, expected: Manifest, fault: object) -> None:
+    """Raise what is different in the end, with the story that led to it."""
+    different = [*_differences(end_of(life), expected)]
+    assert not different, "\n".join([f"{fault}: another end", *different, life.witness.story()])
+
+
+_undisturbed: dict[str, tuple[Life, Manifest]] = {}
+
+
+def undisturbed(name: str) -> tuple[Life, Manifest]:
+    """The life without faults, and its end; lived once for each name."""
+    if name not in _undisturbed:
+        life = live(LIVES[name])
+        life.check()
+        _undisturbed[name] = life, end_of(life)
+    return _undisturbed[name]
+
+
+def _differences(found: Any, expected: Any, path: str = "") -> Iterator[str]:
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for name in {**found, **expected}:
+            yield from _differences(found.get(name), expected.get(name), f"{path}.{name}")
+    elif found != expected:
+        yield f"{path} is {found!r}, was {expected!r}"
+
+
+def _renamed(document: Manifest, aliases: dict[str, str]) -> Manifest:
+    text = msgspec.json.encode(document).decode()
+    # The longest first: one address may begin like another.
+    for found in sorted(aliases, key=len, reverse=True):
+        text = text.replace(found, f"<{aliases[found]}>")
+    renamed: Manifest = msgspec.json.decode(text)
+    return renamed
+
+
+def _without_volatile(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_volatile(item) for item in value if not _is_running_condition(item)]
+    if isinstance(value, dict):
+        return {name: _without_volatile(item) for name, item in value.items() if name not in VOLATILE}
+    return value
+
+
+def _is_running_condition(value: object) -> bool:
+    return isinstance(value, dict) and value.get("type") == RUNNING and "status" in value

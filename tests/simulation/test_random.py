@@ -1,0 +1,82 @@
+"""Everything at once, drawn from one seed: slow requests and watches, a slow node, a failing rank, a crash.
+
+A failure names its seed; ``SEED=123 pytest tests/simulation -k random`` lives that life again.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+
+import pytest
+from oracle import check_end, end_of
+from simulated import Life, Recreation, Workload, live
+from simulated_connection import CrashAt, Faults, LateChange, Moment
+from tally import TALLY
+from workloads import failing, job
+
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS
+
+SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else range(60)
+LONGEST_LATENCY_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    workload: Workload
+    faults: Faults
+    pace: Callable[[], float]
+
+    def live(self) -> Life:
+        return live(self.workload, self.faults, self.pace)
+
+
+def draw(seed: int) -> Scenario:
+    """The same for the same seed. Each source of chance has its own dice: none disturbs another."""
+    dice = Random(f"{seed} scenario")
+    latency, delay, pace = (Random(f"{seed} {what}") for what in ("latency", "watch", "node"))
+    return Scenario(
+        draw_workload(dice),
+        Faults(
+            crash=CrashAt(dice.randint(1, 20), dice.choice([*Moment])) if dice.random() < 0.6 else None,
+            late=LateChange(
+                dice.choice([PODS, PADDLE_JOBS, CONFIG_MAPS]), dice.randint(1, 15), dice.choice([1, 3])
+            ),
+            latency=lambda: latency.uniform(0, LONGEST_LATENCY_SECONDS),
+            # Now and then a watch stalls, longer than the operator's patience with it.
+            watch_delay=lambda: delay.uniform(0, 2) if delay.random() < 0.95 else delay.uniform(2, 30),
+            lasting=True,
+        ),
+        pace=lambda: pace.uniform(0.1, 3.0),
+    )
+
+
+def draw_workload(dice: Random) -> Workload:
+    policy = dice.choice(["", "Always", "Never", "OnFailure", "OnCompletion"])
+    workload = Workload(job(workers=dice.choice([1, 2, 2, 3]), policy=policy))
+    if dice.random() < 0.3:
+        workload = failing(dice.choice([0, 1]), policy, dice.choice([1, 3, 137]))
+    if dice.random() < 0.4:
+        again = Recreation(after_seconds=dice.uniform(0, 25), pause_seconds=dice.uniform(0, 5))
+        workload = replace(workload, recreation=again)
+    return workload
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_life_ends_as_a_calm_one(seed: int) -> None:
+    print(f"to live this life again: SEED={seed} pytest tests/simulation -k random")
+    scenario = draw(seed)
+    life = scenario.live()
+    life.check()
+    check_end(life, end_of(live(scenario.workload)), f"SEED={seed}")
+    TALLY["seeds"] += 1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_same_seed_gives_the_same_random_life(seed: int) -> None:
+    first, second = draw(seed).live(), draw(seed).live()
+    assert first.witness.story() == second.witness.story()
+
+
+def test_another_seed_gives_another_random_life() -> None:
+    assert draw(1).live().witness.story() != draw(2).live().witness.story()
