@@ -19,14 +19,12 @@ help: ## list the targets
 	    printf 'make %-12s %s\n' "$$target" "$$text"; done
 
 .PHONY: demo
-demo: ## a training job from YAML to result on this machine (comes with the next milestone)
-	@echo "make demo will run a PaddleJob from YAML to result on this machine. It comes with the next milestone."
-	@echo "What works today: \`make environment\`, then \`.venv/bin/paddle-operator render examples/02-collective/job.yaml\`."
-	@exit 1
+demo: $(environment) ## watch a distributed training start, learn and complete on this machine, without a cluster
+	@paddle-operator run examples/02-collective/job.yaml
 
 .PHONY: test
 test: ## everything that CI checks, from set-up to a real API server, with the time of each stage
-	@MAKE='$(MAKE)' dev/system-python dev/stages.py environment binaries lint unit apiserver
+	@MAKE='$(MAKE)' dev/system-python dev/stages.py environment binaries lint unit training apiserver
 
 .PHONY: environment
 environment: $(environment) ## .venv with what requirements-dev.lock pins (anew only when that or pyproject.toml changed)
@@ -53,7 +51,11 @@ format: $(environment) ## repair what ruff can repair
 
 .PHONY: unit
 unit: $(environment) ## tests that need nothing but Python
-	$(venv_python) -m pytest -m "not apiserver"
+	$(venv_python) -m pytest -m "not apiserver and not paddle"
+
+.PHONY: training
+training: $(environment) ## tests that train with real PaddlePaddle, on one machine
+	$(venv_python) -m pytest -m "paddle and not apiserver"
 
 .PHONY: apiserver
 apiserver: binaries ## tests against a real kube-apiserver and etcd
@@ -85,11 +87,17 @@ uv_compile = UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile -q --universal
 .PHONY: lock
 lock: | .venv/bin/uv ## pin the dependencies of pyproject.toml; `make lock UPGRADE=1` also takes newer versions
 	$(uv_compile) pyproject.toml -o requirements.lock
-	$(uv_compile) pyproject.toml --group dev -o requirements-dev.lock
+	$(uv_compile) pyproject.toml --extra local --group dev -o requirements-dev.lock
 	$(uv_compile) --group go -o requirements-go.lock
+	$(uv_compile) --group newest-paddle -o requirements-newest-paddle.lock
 
 .venv/bin/uv:
 	@$(MAKE) --no-print-directory environment
+
+.PHONY: picture
+picture: $(environment) ## draw docs/run.svg anew, from a real run
+	@$(venv_python) dev/picture.py examples/02-collective/job.yaml > docs/run.svg.new
+	@mv docs/run.svg.new docs/run.svg
 
 .PHONY: clean
 clean: ## remove .venv and all caches in this folder (the Kubernetes binaries are kept elsewhere)

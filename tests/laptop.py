@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,33 @@ class Ran:
     err: str
 
 
-def run(*words: str | Path, stdin: str = "", limit: float = PATIENCE) -> Ran:
+def run(*words: str | Path, stdin: str = "", limit: float = PATIENCE, **variables: str) -> Ran:
     done = subprocess.run(
-        [*COMMAND, *map(str, words)], input=stdin, capture_output=True, text=True, timeout=limit, check=False
+        [*COMMAND, *map(str, words)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=limit,
+        check=False,
+        env=os.environ | variables,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def start(*words: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*COMMAND, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+@contextmanager
+def started(*words: str | Path, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    """A run that goes on while the test does something to it; killed if the test leaves it running."""
+    with subprocess.Popen(
+        [*COMMAND, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | variables,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def job(name: str, script: str, *, replicas: int = 2, pod: dict[str, Any] | None = None, **spec: Any) -> str:

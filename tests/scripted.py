@@ -189,7 +189,7 @@ class ScriptedCluster:
         )
         return KubeObject(metadata=metadata(target.key.name, next(self.versions)))
 
-    async def delete(self, target: Target, *, as_seen: bool = False) -> None:
+    async def delete(self, target: Target, *, as_seen: bool = False) -> None:  # noqa: ARG002
         await self._serve(
             Call("delete", target.resource.plural, target.key.name, {}, target, at=loop_time()),
         )

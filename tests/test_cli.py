@@ -113,7 +113,8 @@ def test_a_file_with_a_byte_order_mark_and_windows_lines_is_read() -> None:
 
 
 def test_several_jobs_are_rendered_one_after_the_other() -> None:
-    made = documents(run("render", "-", stdin=f"{job_in_yaml()}---\n{job_in_yaml(replicas='1')}"))
+    other = job_in_yaml(replicas="1").replace("name: resnet", "name: other")
+    made = documents(run("render", "-", stdin=f"{job_in_yaml()}---\n{other}"))
     assert [one["kind"] for one in made] == ["Pod", "Pod", "ConfigMap", "Pod", "ConfigMap"]
 
 

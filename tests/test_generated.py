@@ -70,7 +70,9 @@ def test_golden_renders_are_all_of_an_example() -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_render_is_yaml_with_every_pod_and_then_the_config_map(name: str) -> None:
     documents = list(yaml.safe_load_all(paddle_operator("render", str(EXAMPLES[name]))))
-    workers = yaml.safe_load(EXAMPLES[name].read_text(encoding="utf-8"))["spec"]["worker"]["replicas"]
+    written = yaml.safe_load_all(EXAMPLES[name].read_text(encoding="utf-8"))
+    (job,) = (document for document in written if document["kind"] == "PaddleJob")
+    workers = job["spec"]["worker"]["replicas"]
     assert [document["kind"] for document in documents] == [*["Pod"] * workers, "ConfigMap"]
 
 

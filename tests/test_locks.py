@@ -18,14 +18,16 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 RUNTIME: list[str] = PROJECT["project"]["dependencies"]
+LOCAL: list[str] = PROJECT["project"]["optional-dependencies"]["local"]
 GROUPS: dict[str, list[str]] = PROJECT["dependency-groups"]
 
 DIRECT = {
     "requirements.lock": RUNTIME,
-    "requirements-dev.lock": [*RUNTIME, *GROUPS["dev"]],
+    "requirements-dev.lock": [*RUNTIME, *LOCAL, *GROUPS["dev"]],
     "requirements-go.lock": GROUPS["go"],
+    "requirements-newest-paddle.lock": GROUPS["newest-paddle"],
 }
-# The Go toolchain is installed into the testbed's cache and not here, so its metadata cannot be walked.
+# The others are installed into the cache and not here, so their metadata cannot be walked.
 INSTALLED = ("requirements.lock", "requirements-dev.lock")
 HINT = "run make lock"
 

@@ -135,14 +135,13 @@ def test_two_runs_at_once_do_not_share_addresses_or_ports(tmp_path: Path) -> Non
         f"echo told $PADDLE_TRAINER_ENDPOINTS; touch {tmp_path}/$PADDLE_JOB_ID; "
         f"until [ -e {tmp_path}/default-a ] && [ -e {tmp_path}/default-b ]; do sleep 0.05; done"
     )
-    runs = [
-        laptop.start(written(tmp_path, laptop.job(name, script), f"{name}.yaml"), "--logs") for name in "ab"
-    ]
+    files = [written(tmp_path, laptop.job(name, script), f"{name}.yaml") for name in "ab"]
     told = []
-    for process in runs:
-        out, _ = process.communicate(timeout=laptop.PATIENCE)
-        assert process.returncode == 0, out
-        told.append(next(line.partition("told ")[2] for line in out.splitlines() if "told " in line))
+    with laptop.started(files[0], "--logs") as one, laptop.started(files[1], "--logs") as other:
+        for process in (one, other):
+            out, _ = process.communicate(timeout=laptop.PATIENCE)
+            assert process.returncode == 0, out
+            told.append(next(line.partition("told ")[2] for line in out.splitlines() if "told " in line))
     addresses = [{endpoint.split(":")[0] for endpoint in one.split(",")} for one in told]
     ports = [{endpoint.split(":")[1] for endpoint in one.split(",")} for one in told]
     assert not addresses[0] & addresses[1]
@@ -152,46 +151,48 @@ def test_two_runs_at_once_do_not_share_addresses_or_ports(tmp_path: Path) -> Non
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_the_job_gracefully(tmp_path: Path, marker: str, number: signal.Signals) -> None:
     script = f"trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done; : {marker}"
-    process = laptop.start(written(tmp_path, laptop.job("pair", script)), "--logs")
-    laptop.wait_for(process, "Running: all 2 pods run")
-    process.send_signal(number)
-    out, _ = process.communicate(timeout=laptop.PATIENCE)
-    assert process.returncode == 130
-    assert "pair-worker-0 | saved" in out
-    assert "pair-worker-1 | saved" in out
-    assert laptop.none_left([marker], seconds=0)
+    with laptop.started(written(tmp_path, laptop.job("pair", script)), "--logs") as process:
+        laptop.wait_for(process, "Running: all 2 pods run")
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=laptop.PATIENCE)
+        assert process.returncode == 130
+        assert "pair-worker-0 | saved" in out
+        assert "pair-worker-1 | saved" in out
+        assert laptop.none_left([marker], seconds=0)
 
 
 def test_a_second_interrupt_kills_what_does_not_listen(tmp_path: Path, marker: str) -> None:
     script = f"trap '' TERM; while :; do sleep 0.1; done; : {marker}"
     pod = {"terminationGracePeriodSeconds": 600}
-    process = laptop.start(written(tmp_path, laptop.job("pair", script, pod=pod)))
-    laptop.wait_for(process, "Running: all 2 pods run")
-    process.send_signal(signal.SIGINT)
-    laptop.wait_for(process, "Ctrl-C again")
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=laptop.PATIENCE)
-    assert process.returncode == 130, out
-    assert laptop.none_left([marker], seconds=0)
+    with laptop.started(written(tmp_path, laptop.job("pair", script, pod=pod))) as process:
+        laptop.wait_for(process, "Running: all 2 pods run")
+        process.send_signal(signal.SIGINT)
+        laptop.wait_for(process, "Ctrl-C again")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=laptop.PATIENCE)
+        assert process.returncode == 130, out
+        assert laptop.none_left([marker], seconds=0)
 
 
 def test_nothing_survives_a_killed_operator_not_even_daemons(tmp_path: Path, marker: str) -> None:
     sleep = f"sh -c 'sleep 600; : {marker}'"
     script = f"setsid -f {sleep}; nohup {sleep} & {sleep}; :"
-    process = laptop.start(written(tmp_path, laptop.job("pair", script)))
-    laptop.wait_for(process, "Running: all 2 pods run")
-    assert len(laptop.processes(marker)) >= 6
-    process.kill()
-    process.communicate(timeout=laptop.PATIENCE)
-    assert laptop.none_left([marker])
+    with laptop.started(written(tmp_path, laptop.job("pair", script))) as process:
+        laptop.wait_for(process, "Running: all 2 pods run")
+        assert len(laptop.processes(marker)) >= 6
+        process.kill()
+        process.communicate(timeout=laptop.PATIENCE)
+        assert laptop.none_left([marker])
 
 
 def test_a_killed_worker_fails_the_job_with_its_signal(tmp_path: Path, marker: str) -> None:
-    process = laptop.start(written(tmp_path, laptop.job("pair", f"sleep 600; : $PADDLE_TRAINER_ID {marker}")))
-    laptop.wait_for(process, "Running: all 2 pods run")
-    mains = [pid for pid in laptop.processes(marker) if Path(f"/proc/{pid}/comm").read_text() == "sh\n"]
-    os.kill(mains[-1], signal.SIGKILL)
-    out, _ = process.communicate(timeout=laptop.PATIENCE)
-    assert process.returncode == 1
-    assert "exit code 137" in out
-    assert laptop.none_left([marker])
+    with laptop.started(
+        written(tmp_path, laptop.job("pair", f"sleep 600; : $PADDLE_TRAINER_ID {marker}"))
+    ) as process:
+        laptop.wait_for(process, "Running: all 2 pods run")
+        mains = [pid for pid in laptop.processes(marker) if Path(f"/proc/{pid}/comm").read_text() == "sh\n"]
+        os.kill(mains[-1], signal.SIGKILL)
+        out, _ = process.communicate(timeout=laptop.PATIENCE)
+        assert process.returncode == 1
+        assert "exit code 137" in out
+        assert laptop.none_left([marker])

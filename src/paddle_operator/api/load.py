@@ -48,6 +48,9 @@ METADATA: Schema = {
 }
 
 
+NO_JOB = f"holds no {PADDLE_JOBS.kind}; write one, of {PADDLE_JOBS.api_version}"
+
+
 @dataclass(frozen=True)
 class Contents:
     """Of a file: its PaddleJobs, and the documents of other kinds as they are written."""
@@ -58,7 +61,10 @@ class Contents:
 
 def load_jobs(text: str, namespace: str = "default") -> tuple[PaddleJob, ...]:
     """The PaddleJobs of a file of one or more YAML (or JSON) documents; other kinds are passed over."""
-    return load_file(text, namespace).jobs
+    jobs = load_file(text, namespace).jobs
+    if not jobs:
+        raise BadDocument(Problem("file", NO_JOB))
+    return jobs
 
 
 def load_file(
@@ -78,8 +84,6 @@ def load_file(
                 others.append(document)
         except BadDocument as bad:
             found.extend(Problem(where + problem.field, problem.message) for problem in bad.problems)
-    if not jobs and not found:
-        found.append(Problem("file", f"holds no {PADDLE_JOBS.kind}; write one, of {PADDLE_JOBS.api_version}"))
     if found:
         raise BadDocument(*found)
     return Contents(tuple(jobs), tuple(others))

@@ -90,9 +90,10 @@ def _role_problems(job: str, role: Role, spec: RoleSpec) -> Iterator[Problem]:
         return
     if not template["spec"]["containers"]:
         yield Problem(f"{field}.spec.containers", "must have at least one container; add one named paddle")
-    for position, container in enumerate(template["spec"]["containers"]):
-        if not container.get("image"):
-            yield Problem(f"{field}.spec.containers[{position}].image", "is required; name the image to run")
+    for kind in ("initContainers", "containers"):
+        for position, container in enumerate(template["spec"].get(kind) or ()):
+            if not container.get("image"):
+                yield Problem(f"{field}.spec.{kind}[{position}].image", "is required; name the image to run")
     policy = template["spec"].get("restartPolicy") or "Never"
     if policy not in {"Never", "OnFailure"}:
         fault = "would never let the job end" if policy == "Always" else "is not known"

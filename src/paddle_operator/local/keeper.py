@@ -7,7 +7,7 @@ lines of JSON on standard output. Standard error is the container's log.
 
 Where the kernel allows it, the container gets namespaces of its own: mounts, hosts file, host name and
 process IDs; then the kernel kills all that is in them with their first process. Elsewhere the keeper adopts
-every orphan (a subreaper) and kills them itself.
+every orphan (a subreaper) and kills them itself, unless somebody kills the keeper.
 """
 
 import ctypes
@@ -171,11 +171,13 @@ def enter_namespaces() -> None:
 
 def furnish(order: dict[str, Any]) -> None:
     mount(None, "/", None, MS_REC | MS_PRIVATE)
+    volumes: list[str] = []
     for wanted in sorted(order["mounts"], key=lambda one: one["target"]):
-        target = wanted["target"]
+        target = os.path.join("/", wanted["target"])
         is_file = bool(wanted["source"]) and not os.path.isdir(wanted["source"])
         if not os.path.exists(target):
-            make_mount_point(target, is_file, order["scratch"])
+            make_mount_point(target, is_file, order["scratch"], volumes)
+        volumes.append(os.path.join(target, ""))
         if not wanted["source"]:
             mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV)
             continue
@@ -199,12 +201,16 @@ def locked_flags(target: str) -> int:
     return sum(flag for known, flag in pairs if here & known)
 
 
-def make_mount_point(target: str, is_file: bool, scratch: str) -> None:
-    """The machine has no such path and shall not get one: it is made in a copy that only we see."""
-    parent = os.path.dirname(target)
-    while not os.path.isdir(parent):
-        parent = os.path.dirname(parent)
-    shadow(os.path.realpath(parent), scratch)
+def make_mount_point(target: str, is_file: bool, scratch: str, volumes: list[str]) -> None:
+    """The machine has no such path and shall not get one: it is made in a copy that only we see.
+
+    One within a volume is made in that volume, as a container runtime does it.
+    """
+    if not target.startswith(tuple(volumes)):
+        parent = os.path.dirname(target)
+        while not os.path.isdir(parent):
+            parent = os.path.dirname(parent)
+        shadow(os.path.realpath(parent), scratch)
     if is_file:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY))

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from paddle_operator.api.names import PORTS_PER_POD
+
 # Paddle's launcher listens on all interfaces, so two jobs cannot share a port although their addresses
 # differ: each run takes a block of ports, each job of it a few. Below what Linux hands out by itself.
 FIRST_PORT = 20000
 PORTS_PER_RUN = 200
+PORTS_PER_JOB = PORTS_PER_POD
 RUNS = 60
 PODS_PER_NET = 254
 
@@ -61,9 +64,6 @@ class Block:
 
     def release(self) -> None:
         self._held.close()
-
-
-PORTS_PER_JOB = 20
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
 from paddle_operator.cluster import Change, Invalid, NotFound, Scope, Verb
-from paddle_operator.memory.cluster import GRACE_SECONDS, MemoryCluster
+from paddle_operator.memory.cluster import FINISHED, GRACE_SECONDS, MemoryCluster
 
 from .machine import Block
 from .pod_life import Place, PodLife
@@ -43,6 +43,7 @@ class LocalNode:
     bell: Bell
     """Rung when a config map has come or gone."""
     _lives: dict[str, PodLife] = field(default_factory=dict)
+    _deleting: set[str] = field(default_factory=set)
     _deadlines: dict[str, tuple[int, asyncio.Task[None]]] = field(default_factory=dict)
 
     async def run(self) -> None:
@@ -73,8 +74,10 @@ class LocalNode:
             self._forget(uid)
         elif life is None:
             self._adopt(pod)
-        elif pod.metadata.terminating and not life.ending:
-            self._tasks.create_task(self._delete(pod, life))
+        elif pod.metadata.terminating:
+            if uid not in self._deleting:
+                self._deleting.add(uid)
+                self._tasks.create_task(self._delete(pod, life))
         elif pod.spec.active_deadline_seconds is not None:
             self._limit(uid, life, pod.spec.active_deadline_seconds)
 
@@ -113,11 +116,13 @@ class LocalNode:
     async def _expire(self, life: PodLife, seconds: int) -> None:
         age = (self.place.now() - life.report.started).total_seconds()
         await asyncio.sleep(seconds - age)
-        await life.end(_grace(life), "DeadlineExceeded")
+        if life.report.phase not in FINISHED:
+            await life.end(_grace(life), "DeadlineExceeded")
 
     def _forget(self, uid: str) -> None:
         if (life := self._lives.pop(uid, None)) is not None:
             self.block.give_back(life.around.address)
+        self._deleting.discard(uid)
         if uid in self._deadlines:
             self._deadlines.pop(uid)[1].cancel()
 

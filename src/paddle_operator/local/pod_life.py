@@ -3,12 +3,14 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from paddle_operator.api.meta import Key, Manifest
+from paddle_operator.api.names import PORTS_PER_POD
 
 from .images import Images
 from .pod_status import ContainerReport, PodReport, running, terminated, waiting
@@ -46,6 +48,8 @@ class PodLife:
     report: PodReport = field(init=False)
     _running: dict[str, ContainerProcess] = field(default_factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _idle: set[str] = field(default_factory=set)
+    """Containers of which nothing runs, nor is being started."""
     ending: bool = False
 
     def __post_init__(self) -> None:
@@ -72,17 +76,16 @@ class PodLife:
     async def end(self, grace: float, reason: str = "") -> None:
         """SIGTERM, and SIGKILL when the grace period is over. Returns when nothing runs any more."""
         self.ending = True
-        for name, task in self._tasks.items():
-            if name in self._running:
-                self._running[name].terminate()
-            else:
-                task.cancel()
+        self.report.reason = self.report.reason or reason
+        for process in self._running.values():
+            process.terminate()
+        for name in self._idle:
+            self._tasks[name].cancel()
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=grace)
         await asyncio.gather(*(process.kill() for process in [*self._running.values()]))
         if self._tasks:
             await asyncio.wait(self._tasks.values())
-        self.report.reason = reason
         await self._tell()
 
     # Containers.
@@ -106,7 +109,8 @@ class PodLife:
             report.last_state = report.state
             report.state = waiting("CrashLoopBackOff", f"exit code {code}; again in {pause:.0f} s")
             await self._tell()
-            await asyncio.sleep(pause)
+            with self._nothing_runs(report):
+                await asyncio.sleep(pause)
             pause = min(2 * pause or FIRST_PAUSE, LONGEST_PAUSE)
             report.restarts += 1
 
@@ -125,6 +129,8 @@ class PodLife:
             return error.code
         self._running[report.name] = process
         report.state = running(started)
+        if self.ending:  # since it was being started
+            process.terminate()
         try:
             await self._tell()
             code = await process.wait()
@@ -146,7 +152,16 @@ class PodLife:
             except OSError as error:  # a folder that cannot be made, say
                 report.state = waiting("CreateContainerError", str(error))
             await self._tell()
-            await changed.wait()
+            with self._nothing_runs(report):
+                await changed.wait()
+
+    @contextmanager
+    def _nothing_runs(self, report: ContainerReport) -> Iterator[None]:
+        self._idle.add(report.name)
+        try:
+            yield
+        finally:
+            self._idle.discard(report.name)
 
     def _order(self, container: Manifest) -> Order:
         metadata = self.around.pod["metadata"]
@@ -155,7 +170,7 @@ class PodLife:
         variables = environment(container, self.around)
         return Order(
             command=tuple(expand(word, variables) for word in wanted.command),
-            environment=_inherited() | self._launcher_log(wanted.command) | variables,
+            environment=_inherited() | self._launcher_settings(wanted.command, variables) | variables,
             folder=str(wanted.folder),
             isolated=self.place.isolates,
             host_name=self._name,
@@ -163,11 +178,14 @@ class PodLife:
             mounts=self._mounts(container) if self.place.isolates else (),
         )
 
-    def _launcher_log(self, command: tuple[str, ...]) -> dict[str, str]:
-        """Paddle's launcher writes files into ./log, which the pods of a laptop would share."""
-        if any(word.startswith("--log_dir") for word in command):
-            return {}
-        return {"PADDLE_LOG_DIR": str(self._own_folder / "launcher")}
+    def _launcher_settings(self, command: tuple[str, ...], variables: Mapping[str, str]) -> dict[str, str]:
+        """Paddle's launcher draws ports for all interfaces and writes into ./log: pods here share both."""
+        settings = {}
+        if port := variables.get("PADDLE_PORT"):
+            settings["PORT_RANGE"] = f"{int(port) + 1}:{int(port) + PORTS_PER_POD - 1}"
+        if not any(word.startswith("--log_dir") for word in command):
+            settings["PADDLE_LOG_DIR"] = str(self._own_folder / "launcher")
+        return settings
 
     @property
     def _name(self) -> str:
@@ -180,7 +198,11 @@ class PodLife:
     def _mounts(self, container: Manifest) -> tuple[Mount, ...]:
         hosts = self._own_folder / "hosts"
         hosts.parent.mkdir(parents=True, exist_ok=True)
-        hosts.write_text(f"{self.place.hosts}\n{self.around.address} {self.around.pod['metadata']['name']}\n")
+        aliases = [
+            f"{alias['ip']} {' '.join(alias.get('hostnames') or ())}"
+            for alias in self.around.pod["spec"].get("hostAliases") or ()
+        ]
+        hosts.write_text("\n".join([self.place.hosts, f"{self.around.address} {self._name}", *aliases, ""]))
         return (*self.place.shelf.mounts(container, self.around.pod), Mount("/etc/hosts", str(hosts)))
 
     async def _tell(self) -> None:

@@ -72,7 +72,7 @@ class ContainerProcess:
         return process
 
     async def wait(self) -> int:
-        """The exit code; 137 if the keeper itself was killed, for then everything was."""
+        """The exit code; 137 if the keeper itself was killed."""
         answer = await self._answer()
         await self._keeper.wait()
         return int(str(answer.get("exit", 137)))

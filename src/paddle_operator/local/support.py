@@ -16,6 +16,7 @@ from paddle_operator.api.schema_check import Problem
 from .images import Images
 from .machine import Machine
 from .quantities import quantity
+from .variables import NO_FIELD, is_field
 from .volumes import COPIES, LEADS_OUT, MAKERS, SHARED_MEMORY, host_path_problem, in_memory, leaves_its_folder
 
 INSTALL_PADDLE = "pip install 'paddle-operator[local]'"
@@ -72,6 +73,12 @@ def _pod_refusals(pod: Manifest, host: Host) -> Iterator[Problem]:
         yield from _command_refusals(field, container, host)
         for mount in container.get("volumeMounts") or ():
             yield from _mount_refusals(f"{field}.volumeMounts[{mount['name']}]", mount, volumes, host)
+        for variable in container.get("env") or ():
+            path = ((variable.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath")
+            if path is not None and not is_field(path):
+                yield Problem(
+                    f"{field}.env[{variable['name']}].valueFrom.fieldRef.fieldPath", f"{path!r} {NO_FIELD}"
+                )
         if field.startswith("init") and container.get("restartPolicy"):
             yield Problem(
                 f"{field}.restartPolicy",
@@ -80,9 +87,8 @@ def _pod_refusals(pod: Manifest, host: Host) -> Iterator[Problem]:
 
 
 def _volume_refusals(field: str, volume: Manifest) -> Iterator[Problem]:
-    kinds = [kind for kind in volume if kind != "name"]
-    for kind in kinds:
-        if kind not in MAKERS:
+    for kind in volume:
+        if kind not in {"name", *MAKERS}:
             yield Problem(f"{field}.{kind}", f"is not played on this machine; {', '.join(MAKERS)} are")
     on_host = volume.get("hostPath") or {}
     is_made = (on_host.get("type") or "").endswith("OrCreate") and not Path(on_host["path"]).exists()
@@ -93,8 +99,6 @@ def _volume_refusals(field: str, volume: Manifest) -> Iterator[Problem]:
     for part, path in _paths_within(volume):
         if leaves_its_folder(path):
             yield Problem(f"{field}.{part}", f"{path!r} {LEADS_OUT}")
-    if not kinds:
-        yield Problem(field, "names no source; write for example `emptyDir: {}`")
 
 
 def _paths_within(volume: Manifest) -> Iterator[tuple[str, str]]:

@@ -1,9 +1,8 @@
 """The environment of a container, resolved as a kubelet does it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from paddle_operator.api.meta import Key, Manifest
 
@@ -93,24 +92,30 @@ def _text(name: str, entry: bytes) -> str:
         ) from None
 
 
+FIELDS: dict[str, Callable[[Surroundings], str]] = {
+    "metadata.name": lambda around: around.pod["metadata"]["name"],
+    "metadata.namespace": lambda around: around.pod["metadata"]["namespace"],
+    "metadata.uid": lambda around: around.pod["metadata"]["uid"],
+    "spec.nodeName": lambda around: around.node,
+    "spec.serviceAccountName": lambda around: around.pod["spec"].get("serviceAccountName") or "default",
+    "status.hostIP": lambda around: around.node_address,
+    "status.hostIPs": lambda around: around.node_address,
+    "status.podIP": lambda around: around.address,
+    "status.podIPs": lambda around: around.address,
+}
+NO_FIELD = f"is no field that a pod can tell; known are {', '.join(FIELDS)}, and labels and annotations"
+
+
+def is_field(path: str) -> bool:
+    return path in FIELDS or _SUBSCRIPT.fullmatch(path) is not None
+
+
 def _field(path: str, around: Surroundings) -> str:
-    metadata = around.pod["metadata"]
     if match := _SUBSCRIPT.fullmatch(path):
-        return str((metadata.get(match[1]) or {}).get(match[2], ""))
-    fields: dict[str, Any] = {
-        "metadata.name": metadata["name"],
-        "metadata.namespace": metadata["namespace"],
-        "metadata.uid": metadata["uid"],
-        "spec.nodeName": around.node,
-        "spec.serviceAccountName": around.pod["spec"].get("serviceAccountName", "default"),
-        "status.hostIP": around.node_address,
-        "status.hostIPs": around.node_address,
-        "status.podIP": around.address,
-        "status.podIPs": around.address,
-    }
-    if path not in fields:
-        raise NotYet(f"fieldRef: a pod has no field {path!r} to tell; known are {', '.join(sorted(fields))}")
-    return str(fields[path])
+        return str((around.pod["metadata"].get(match[1]) or {}).get(match[2], ""))
+    if path not in FIELDS:
+        raise NotYet(f"fieldRef: {path!r} {NO_FIELD}")
+    return FIELDS[path](around)
 
 
 def _resource(ref: Manifest, container: Manifest, around: Surroundings) -> str:

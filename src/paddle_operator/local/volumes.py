@@ -36,8 +36,8 @@ class Shelf:
         target = str(Path("/", wanted["mountPath"]))
         if in_memory(volume) and users_of(volume["name"], pod) == 1:
             return Mount(target, "")
-        kind = next(name for name in volume if name != "name")
-        details = volume[kind] or {}
+        kind = next((name for name in volume if name != "name"), "emptyDir")
+        details = volume.get(kind) or {}
         own = _inside(self.pods / pod["metadata"]["uid"] / "volumes", volume["name"])
         source = MAKERS[kind](self, details, own, pod)
         if part := wanted.get("subPath"):

@@ -80,4 +80,4 @@ def _show_culprit(job: PaddleJob, console: Console, logs: Path) -> None:
     text = "\n".join(lines)
     for sign, remedy in REMEDIES.items():
         if sign in text:
-            console.print(f"Remedy: {remedy}", style="bold", markup=False)
+            console.print(Text(f"Remedy: {remedy}", style="bold"), soft_wrap=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddle_operator.api.documents import BadDocument
-from paddle_operator.api.load import METADATA, Contents, load_file
+from paddle_operator.api.load import METADATA, NO_JOB, Contents, load_file
 from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.schema_check import Problem, Schema, check
@@ -75,6 +75,8 @@ def load(
     jobs = tuple((source, job) for source, found in contents for job in found.jobs)
     others = [(source, document) for source, found in contents for document in found.others]
     wrong += [*_namesakes(jobs), *_faults(others)]
+    if not jobs and not wrong:
+        wrong = [f"{', '.join(source.name for source in sources)}: {NO_JOB}"]
     if wrong:
         raise Refused(wrong)
     by_kind = _by_kind([document for _, document in others], namespace)

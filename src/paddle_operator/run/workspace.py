@@ -43,9 +43,11 @@ class Workspace:
 def workspace(keep: Path | None) -> Iterator[Workspace]:
     """The lock on it is held until the process is gone, so that the next run can tell what a kill left."""
     _sweep()
-    root = Path(tempfile.mkdtemp(prefix=PREFIX))
-    with (root / "lock").open("w") as lock:
+    unlocked = Path(tempfile.mkdtemp(prefix=f"new-{PREFIX}"))
+    with (unlocked / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        # Only now does it have a name that others look for, and find locked.
+        root = unlocked.rename(unlocked.with_name(unlocked.name.removeprefix("new-")))
         place = Workspace(root, keep or root)
         place.scratch.mkdir()
         place.logs.mkdir(parents=True)

@@ -1,0 +1,212 @@
+"""The examples, and the YAML of the original operator, train with real Paddle under `paddle-operator run`."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import laptop
+import pytest
+
+pytestmark = pytest.mark.paddle
+
+TOP = Path(__file__).parents[2]
+SINGLE, COLLECTIVE, CHECKPOINT = (
+    TOP / "examples" / name for name in ("01-single", "02-collective", "03-checkpoint")
+)
+SEED = TOP / "deploy" / "examples" / "resnet.yaml"
+SECONDS = 180.0
+"""A run takes 2 to 20; when two cores have more to do it may take longer, and a hanging one must end."""
+
+
+class Result(NamedTuple):
+    """What the last line of a script says."""
+
+    step: int
+    loss: float
+    parameters: str
+    """A fingerprint of them all."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One that has ended, and what its lines say."""
+
+    log: str
+
+    @property
+    def losses(self) -> list[float]:
+        return [float(loss) for loss in re.findall(r"^step=\d+ loss=(\S+)$", self.log, re.MULTILINE)]
+
+    @property
+    def starts(self) -> list[int]:
+        """After which steps it began; the launcher repeats the log of a trainer that failed."""
+        steps = re.findall(r"begins after step (\d+)$", self.log, re.MULTILINE)
+        return sorted(set(map(int, steps)))
+
+    @property
+    def done(self) -> Result:
+        pattern = r"^done step=(\d+) loss=(\S+) parameters=([0-9a-f]{16})$"
+        match = re.search(pattern, self.log, re.MULTILINE)
+        assert match, self.log
+        return Result(int(match[1]), float(match[2]), match[3])
+
+
+def alone(example: Path, script: str, **variables: str) -> Worker:
+    """By hand: `python train.py`."""
+    done = subprocess.run(
+        [sys.executable, script],
+        cwd=example,
+        env=os.environ | {"OMP_NUM_THREADS": "1"} | variables,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    return Worker(done.stdout)
+
+
+def train(file: Path, folder: Path, *words: str, **variables: str) -> list[Worker]:
+    """The job, to Completed; claims stay in the folder."""
+    kept = folder / f"kept-{time.monotonic_ns()}"
+    options = ["--keep", str(kept), "--volumes", str(folder / "volumes"), *words]
+    ran = laptop.run(file, *options, limit=SECONDS, **variables)
+    assert ran.code == 0, ran
+    return workers(kept)
+
+
+def workers(kept: Path) -> list[Worker]:
+    logs = sorted(kept.glob("logs/default/*/paddle.log"))
+    assert logs
+    return [Worker(log.read_text()) for log in logs]
+
+
+def result_of(ended: list[Worker]) -> Result:
+    """All have the same parameters, to the last bit."""
+    results = {worker.done for worker in ended}
+    assert len(results) == 1, results
+    return results.pop()
+
+
+def lesson_of(ended: list[Worker]) -> Result:
+    """And the loss has fallen."""
+    first, *_, last = ended[0].losses
+    assert last < first / 2, ended[0].losses
+    return result_of(ended)
+
+
+def test_one_worker_learns_and_every_run_is_the_same(tmp_path: Path) -> None:
+    assert lesson_of(train(SINGLE / "job.yaml", tmp_path)) == alone(SINGLE, "train.py").done
+
+
+@pytest.fixture(scope="module")
+def loss_of_one_process() -> float:
+    return alone(COLLECTIVE, "train_fleet.py", STEPS="100").done.loss
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """What one process makes of the example with checkpoints when nothing happens to it."""
+    return alone(CHECKPOINT, "train.py", CHECKPOINTS=str(tmp_path_factory.mktemp("alone"))).done
+
+
+class TestCollective:
+    def test_two_workers_learn_what_one_process_learns(
+        self, tmp_path: Path, loss_of_one_process: float
+    ) -> None:
+        result = lesson_of(train(COLLECTIVE / "job.yaml", tmp_path, STEPS="100"))
+        assert result.loss == pytest.approx(loss_of_one_process, abs=1e-4)
+
+    def test_also_with_the_newest_paddle(
+        self, tmp_path: Path, newest_paddle: Path, loss_of_one_process: float
+    ) -> None:
+        python = f"spec.worker.template.spec.containers[0].command[0]={newest_paddle}"
+        result = lesson_of(train(COLLECTIVE / "job.yaml", tmp_path, "--set", python, STEPS="100"))
+        assert result.loss == pytest.approx(loss_of_one_process, abs=1e-4)
+
+    def test_three_workers_meet_too(self, tmp_path: Path) -> None:
+        ended = train(COLLECTIVE / "job.yaml", tmp_path, "--set", "spec.worker.replicas=3", STEPS="10")
+        assert len(ended) == 3
+        assert result_of(ended).step == 10
+
+    def test_the_yaml_of_the_original_operator_runs_as_it_is(self, tmp_path: Path) -> None:
+        ended = train(SEED, tmp_path, STEPS="10")
+        assert len(ended) == 2
+        assert result_of(ended).step == 10
+
+
+class TestCheckpoint:
+    def test_two_workers_end_with_the_bits_of_one_process(self, tmp_path: Path, undisturbed: Result) -> None:
+        assert lesson_of(train(CHECKPOINT / "job.yaml", tmp_path)) == undisturbed
+        again = train(CHECKPOINT / "job.yaml", tmp_path)
+        assert [worker.starts for worker in again] == [[200], [200]], "nothing is left to do"
+        assert result_of(again) == undisturbed
+
+    def test_a_crash_restarts_all_in_place_and_they_resume(self, tmp_path: Path, undisturbed: Result) -> None:
+        ended = train(CHECKPOINT / "job.yaml", tmp_path, CRASH_AT="50")
+        assert [worker.starts for worker in ended] == [[0, 40], [0, 40]]
+        assert result_of(ended) == undisturbed
+
+    def test_after_a_kill_of_the_operator_the_next_run_resumes(
+        self, tmp_path: Path, undisturbed: Result
+    ) -> None:
+        state = tmp_path / "volumes" / "default" / "checkpoints" / "latest.pdparams"
+        marker = f"marker-{uuid.uuid4().hex}"
+        with laptop.started(
+            CHECKPOINT / "job.yaml", "--volumes", tmp_path / "volumes", MARKER=marker
+        ) as process:
+            while not state.exists():
+                assert process.poll() is None
+                time.sleep(0.005)
+            process.kill()
+            process.communicate(timeout=SECONDS)
+            assert laptop.none_left([marker])
+            resumed = train(CHECKPOINT / "job.yaml", tmp_path)
+            assert all(0 < start < 200 for worker in resumed for start in worker.starts)
+            assert result_of(resumed) == undisturbed
+
+    def test_two_runs_at_once_do_not_disturb_each_other(self, tmp_path: Path, undisturbed: Result) -> None:
+        kept = [tmp_path / "a" / "kept", tmp_path / "b" / "kept"]
+        words = [("--keep", one, "--volumes", one.parent / "volumes") for one in kept]
+        file = CHECKPOINT / "job.yaml"
+        with laptop.started(file, *words[0]) as one, laptop.started(file, *words[1]) as other:
+            for process in (one, other):
+                out, _ = process.communicate(timeout=SECONDS)
+                assert process.returncode == 0, out
+        assert [result_of(workers(one)) for one in kept] == [undisturbed] * 2
+
+
+@pytest.mark.parametrize(
+    ("of_the_launcher", "code"), [(True, "137"), (False, "(247|250)")], ids=["launcher", "trainer"]
+)
+def test_a_kill_of_one_process_fails_the_job_and_ends_all_others(
+    tmp_path: Path, of_the_launcher: bool, code: str
+) -> None:
+    marker = f"marker-{uuid.uuid4().hex}"
+    with laptop.started(COLLECTIVE / "job.yaml", STEPS="100000", MARKER=marker) as process:
+        laptop.wait_for(process, "default/collective step ")
+        victim = next(pid for pid in trainings(marker) if is_launcher(pid) == of_the_launcher)
+        os.kill(victim, signal.SIGKILL)
+        out, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == 1, out
+        assert re.search(f"exit code {code}", out), out
+        assert laptop.none_left([marker])
+
+
+def trainings(marker: str) -> list[int]:
+    return [pid for pid in laptop.processes(marker) if b"train_fleet.py" in command_of(pid)]
+
+
+def is_launcher(pid: int) -> bool:
+    return b"paddle.distributed.launch" in command_of(pid)
+
+
+def command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -1,0 +1,298 @@
+"""What a person is shown, from the cluster in memory and from the logs."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import make
+import pytest
+
+from paddle_operator.api.meta import Key, Manifest
+from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_TYPE
+from paddle_operator.api.resources import PADDLE_JOBS, PODS, Target
+from paddle_operator.local.pod_life import log_file
+from paddle_operator.memory.cluster import MemoryCluster
+from paddle_operator.run.gather import MOST_MEASUREMENTS, Gatherer, Line, thinned
+from paddle_operator.run.metrics import Metric
+from paddle_operator.run.scene import JobScene, Measurement, PodScene
+
+NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
+TEAM = "team"
+RUNS: Manifest = {"running": {}}
+
+
+class Stage:
+    """A cluster in which the test plays operator and node."""
+
+    def __init__(self, logs: Path) -> None:
+        self.time = NOON
+        self.logs = logs
+        self.memory = MemoryCluster(lambda: self.time, {})
+        self.gatherer = Gatherer(self.memory, logs, Metric.of(None), lambda: self.time)
+
+    async def job(self, name: str = "mnist", workers: int = 2, **status: Any) -> Target:
+        manifest = make.manifest(name, workers)
+        manifest["metadata"]["namespace"] = TEAM
+        target = Target.of(PADDLE_JOBS, await self.memory.create(PADDLE_JOBS, manifest))
+        await self.say(target, **status)
+        return target
+
+    async def say(self, target: Target, **status: Any) -> None:
+        await self.memory.patch(target, {"status": status}, subresource="status")
+
+    async def pod(
+        self, rank: int = 0, job: str = "mnist", *, containers: tuple[str, ...] = ("paddle",), **status: Any
+    ) -> Target:
+        metadata = {
+            "name": f"{job}-worker-{rank}",
+            "namespace": TEAM,
+            "labels": {LABEL_RES_TYPE: "worker", LABEL_INDEX: str(rank)},
+            "ownerReferences": [{"name": job, "uid": "x", "controller": True}],
+        }
+        spec = {"containers": [{"name": name} for name in containers]}
+        target = Target.of(PODS, await self.memory.create(PODS, {"metadata": metadata, "spec": spec}))
+        await self.say(target, **status)
+        return target
+
+    def log(self, text: str, rank: int = 0, job: str = "mnist", container: str = "paddle") -> None:
+        file = log_file(self.logs, Key(TEAM, f"{job}-worker-{rank}"), container)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as opened:
+            opened.write(text)
+
+    async def look(self) -> tuple[tuple[JobScene, ...], list[Line]]:
+        await asyncio.sleep(0)  # so that the follower sees what has happened
+        scene, lines = await self.gatherer.look()
+        return scene.jobs, lines
+
+    async def the_job(self) -> JobScene:
+        (job,), _ = await self.look()
+        return job
+
+    async def the_pod(self) -> PodScene:
+        (pod,) = (await self.the_job()).pods
+        return pod
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    stage = Stage(tmp_path)
+    following = asyncio.create_task(stage.gatherer.follow_pods())
+    yield stage
+    assert not following.done()
+    following.cancel()
+    await asyncio.wait([following])
+
+
+def status(state: Manifest, restarts: int = 0, name: str = "paddle") -> Manifest:
+    return {"name": name, "state": state, "restartCount": restarts}
+
+
+def ended(code: int) -> Manifest:
+    return {"terminated": {"exitCode": code}}
+
+
+def waits(reason: str, message: str = "") -> Manifest:
+    return {"waiting": {"reason": reason, "message": message}}
+
+
+NEW = waits("PodInitializing")
+
+
+def main(*states: Manifest) -> Manifest:
+    return {"containerStatuses": [*map(status, states)]}
+
+
+# Jobs.
+
+
+async def test_nothing_is_there(stage: Stage) -> None:
+    assert await stage.look() == ((), [])
+
+
+@pytest.mark.parametrize(("workers", "mode"), [(1, "Single"), (2, "Collective")])
+async def test_a_job_that_nobody_has_seen_yet(stage: Stage, workers: int, mode: str) -> None:
+    await stage.job(workers=workers)
+    assert await stage.the_job() == JobScene("team/mnist", mode, "", "", 0.0, (), (), finished=False)
+
+
+@pytest.mark.parametrize(
+    ("phase", "finished"), [("Pending", False), ("Running", False), ("Completed", True), ("Failed", True)]
+)
+async def test_phase_and_mode_are_as_the_operator_says(stage: Stage, phase: str, finished: bool) -> None:
+    await stage.job(phase=phase, mode="PS")
+    job = await stage.the_job()
+    assert (job.phase, job.mode, job.finished) == (phase, "PS", finished)
+
+
+def condition(kind: str, second: int | None, *, holds: str = "True", message: str = "it is so") -> Manifest:
+    when = {} if second is None else {"lastTransitionTime": (NOON + timedelta(seconds=second)).isoformat()}
+    return {"type": kind, "status": holds, "reason": "Why", "message": message, **when}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "line"),
+    [
+        ([], ""),
+        ([condition("Created", 1)], "Created (Why): it is so"),
+        ([condition("Created", 1, message="")], "Created (Why)"),
+        ([condition("Created", 1, holds="False")], "not Created (Why): it is so"),
+        ([condition("Created", 1), condition("Running", 2)], "Running (Why): it is so"),
+        ([condition("Created", 2), condition("Running", 1)], "Created (Why): it is so"),
+        ([condition("Created", 1), condition("Running", 1)], "Running (Why): it is so"),
+        ([condition("Created", 1), condition("Running", None)], "Created (Why): it is so"),
+    ],
+)
+async def test_the_newest_condition_in_one_line(stage: Stage, conditions: list[Manifest], line: str) -> None:
+    await stage.job(conditions=conditions)
+    assert (await stage.the_job()).condition == line
+
+
+async def test_time_stands_still_when_a_job_has_ended(stage: Stage) -> None:
+    job = await stage.job(phase="Running")
+    seen = []
+    for phase in ("Running", "Running", "Completed", "Completed"):
+        await stage.say(job, phase=phase)
+        seen.append((await stage.the_job()).seconds)
+        stage.time += timedelta(seconds=1.5)
+    assert seen == [0.0, 1.5, 3.0, 3.0]
+
+
+# Pods.
+
+
+@pytest.mark.parametrize(
+    ("phase", "said", "state", "reason"),
+    [
+        ("Pending", {}, "Pending", ""),
+        ("Pending", {"podIP": "127.0.1.1"}, "Starting", ""),
+        ("Pending", {"podIP": "1", **main(waits("ContainerCreating"))}, "Starting", "ContainerCreating"),
+        (
+            "Pending",
+            {"podIP": "1", **main(waits("NoMap", "m is missing"))},
+            "Starting",
+            "NoMap: m is missing",
+        ),
+        ("Running", main(RUNS), "Running", ""),
+        ("Running", main(RUNS, waits("CrashLoopBackOff")), "Running", "CrashLoopBackOff"),
+        ("Succeeded", main(ended(0)), "Succeeded", ""),
+        ("Failed", main(ended(3)), "Failed", "exit code 3"),
+        ("Failed", main(ended(0), ended(3)), "Failed", "exit code 3"),
+        ("Failed", {"initContainerStatuses": [status(ended(4))], **main(NEW)}, "Failed", "exit code 4"),
+        ("Failed", {"reason": "DeadlineExceeded", **main(ended(143))}, "Failed", "DeadlineExceeded"),
+    ],
+)
+async def test_states_and_reasons(stage: Stage, phase: str, said: Manifest, state: str, reason: str) -> None:
+    await stage.job()
+    await stage.pod(phase=phase, **said)
+    pod = await stage.the_pod()
+    assert (pod.state, pod.reason) == (state, reason)
+
+
+async def test_a_pod(stage: Stage) -> None:
+    await stage.job()
+    statuses = [status(RUNS, restarts=2), status(RUNS, restarts=1, name="b")]
+    await stage.pod(3, phase="Running", podIP="127.0.1.4", containerStatuses=statuses)
+    stage.log("hello\nstep=1 loss=0.5\n", rank=3)
+    assert await stage.the_pod() == PodScene(
+        name="mnist-worker-3",
+        role="worker",
+        rank=3,
+        address="127.0.1.4",
+        state="Running",
+        reason="",
+        restarts=3,
+        last_line="step=1 loss=0.5",
+        latest=Measurement(1, 0.5),
+    )
+
+
+async def test_a_pod_that_is_asked_to_end(stage: Stage) -> None:
+    await stage.job()
+    pod = await stage.pod(phase="Running")
+    stage.memory.bind(pod.key, "node")
+    await stage.memory.delete(pod)
+    assert (await stage.the_pod()).state == "Terminating"
+
+
+async def test_a_pod_is_shown_after_it_is_gone(stage: Stage) -> None:
+    """Completed jobs lose their pods at once, before anybody looks."""
+    await stage.job()
+    pod = await stage.pod(phase="Succeeded", podIP="127.0.1.1", containerStatuses=[status(ended(0))])
+    stage.log("done\n")
+    await stage.memory.delete(pod)
+    found = await stage.the_pod()
+    assert (found.state, found.address, found.last_line) == ("Succeeded", "127.0.1.1", "done")
+
+
+async def test_pods_stand_by_rank_and_with_their_job(stage: Stage) -> None:
+    await stage.job("one")
+    await stage.job("two")
+    for rank in (10, 9, 0):
+        await stage.pod(rank, "two")
+    await stage.pod(0, "one")
+    await stage.pod(0, "nobodys")
+    (one, two), _ = await stage.look()
+    assert [pod.name for pod in one.pods] == ["one-worker-0"]
+    assert [pod.rank for pod in two.pods] == [0, 9, 10]
+
+
+# Logs.
+
+
+async def test_lines_come_once_with_the_pods_name_and_place(stage: Stage) -> None:
+    await stage.job()
+    await stage.pod(0)
+    await stage.pod(1)
+    stage.log("a\nb\n", rank=1)
+    assert (await stage.look())[1] == [Line("mnist-worker-1", 1, "a"), Line("mnist-worker-1", 1, "b")]
+    stage.log("c\n", rank=0)
+    assert (await stage.look())[1] == [Line("mnist-worker-0", 0, "c")]
+    assert (await stage.look())[1] == []
+
+
+async def test_a_last_line_without_an_end_is_told_when_the_pod_has_ended(stage: Stage) -> None:
+    await stage.job()
+    pod = await stage.pod(phase="Running")
+    stage.log("step=9 loss=0.25")
+    assert (await stage.look())[1] == []
+    await stage.say(pod, phase="Failed")
+    assert (await stage.the_pod()).latest == Measurement(9, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("containers", "shown"),
+    [
+        (("paddle",), "paddle"),
+        (("sidecar", "paddle"), "paddle"),
+        (("main", "sidecar"), "main"),
+    ],
+)
+async def test_the_log_is_that_of_the_training_container(
+    stage: Stage, containers: tuple[str, ...], shown: str
+) -> None:
+    await stage.job()
+    await stage.pod(containers=containers)
+    for name in containers:
+        stage.log(f"{name}\n", container=name)
+    assert [line.text for line in (await stage.look())[1]] == [shown]
+
+
+async def test_the_curve_is_that_of_the_lowest_rank_that_measures(stage: Stage) -> None:
+    await stage.job()
+    for rank in (2, 1, 0):
+        await stage.pod(rank)
+    stage.log("nothing to see\n", rank=0)
+    stage.log("step=1 loss=0.5\nstep=2 loss=0.25\n", rank=1)
+    stage.log("step=1 loss=9\n", rank=2)
+    assert (await stage.the_job()).curve == (Measurement(1, 0.5), Measurement(2, 0.25))
+    stage.log("step=3 loss=0.125\n", rank=1)
+    assert (await stage.the_job()).curve[-1] == Measurement(3, 0.125)
+
+
+def test_a_long_curve_is_thinned() -> None:
+    curve = [Measurement(step, 1.0) for step in range(MOST_MEASUREMENTS)]
+    assert thinned(curve[:-1]) == curve[:-1]
+    assert thinned(curve) == curve[::2]
