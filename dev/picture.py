@@ -6,7 +6,7 @@ python dev/picture.py examples/02-collective/job.yaml > docs/run.svg
 import io
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from rich.console import Console
 
@@ -35,7 +35,7 @@ class Camera:
     def say(self, text: str) -> None:
         print(text, file=sys.stderr)
 
-    def print_logs(self, lines: Iterable[Line]) -> None:
+    def print_logs(self, lines: Sequence[Line]) -> None:
         """Not in the picture."""
 
     def close(self) -> None:
@@ -43,10 +43,9 @@ class Camera:
 
 
 def main(file: str) -> None:
-    options = Options([file])
     camera = Camera()
     with workspace(None) as place:
-        execute(prepare(options), options, camera, place)
+        execute(prepare(Options([file])), camera, place)
     console = Console(record=True, width=WIDTH, height=HEIGHT, file=io.StringIO(), force_terminal=True)
     console.print(draw(camera.scene, width=WIDTH, height=HEIGHT))
     print(FONTS.sub("", console.export_svg(title=f"paddle-operator run {file}", unique_id="run")))

@@ -52,13 +52,21 @@ def started(*words: str | Path, **variables: str) -> Iterator[subprocess.Popen[s
             process.kill()
 
 
-def job(name: str, script: str, *, replicas: int = 2, pod: dict[str, Any] | None = None, **spec: Any) -> str:
-    """A job whose workers run a shell script."""
+def job(
+    name: str,
+    script: str,
+    *,
+    replicas: int = 2,
+    pod: dict[str, Any] | None = None,
+    paddle: dict[str, Any] | None = None,
+    **spec: Any,
+) -> str:
+    """A job whose workers run a shell script; more for its pods, and for their container."""
     container = {
         "name": "paddle",
         "image": "any",
         "command": ["sh", "-c", script],
-        **(pod or {}).pop("paddle", {}),
+        **(paddle or {}),
     }
     template = {"spec": {"terminationGracePeriodSeconds": 5, "containers": [container], **(pod or {})}}
     document = {
@@ -70,19 +78,19 @@ def job(name: str, script: str, *, replicas: int = 2, pod: dict[str, Any] | None
     return yaml.safe_dump(document)
 
 
-def wait_for(process: subprocess.Popen[str], text: str) -> str:
-    """What it printed up to and with the line that holds the text."""
+def wait_for(process: subprocess.Popen[str], *texts: str) -> str:
+    """What it printed until all of the texts had come."""
     assert process.stdout is not None
     seen = ""
     for line in process.stdout:
         seen += line
-        if text in line:
+        if all(text in seen for text in texts):
             return seen
-    raise AssertionError(f"it ended without saying {text!r}:\n{seen}")
+    raise AssertionError(f"it ended without saying {texts}:\n{seen}")
 
 
 def processes(marker: str) -> list[int]:
-    """Those whose command line or environment holds the marker, this process and its parents aside."""
+    """Those whose command line or environment holds the marker, this process aside."""
     found = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():

@@ -99,7 +99,7 @@ def pod(
 
 
 def config_map(job: PaddleJob, **metadata: Any) -> ConfigMap:
-    made = build_config_map(job, [])
+    made = build_config_map(job, [], job.port)
     made["metadata"] |= {"uid": "map-1", "resourceVersion": "300", **metadata}
     return msgspec.json.decode(msgspec.json.encode(made), type=ConfigMap)
 

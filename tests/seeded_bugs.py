@@ -72,7 +72,9 @@ def map_is_made_before_all_addresses_are_known(patch: MonkeyPatch) -> None:
 
 def peers_are_told_in_the_wrong_order(patch: MonkeyPatch) -> None:
     sound = config_map.build_config_map
-    patch.setattr(config_map, "build_config_map", lambda job, addresses: sound(job, addresses[::-1]))
+    patch.setattr(
+        config_map, "build_config_map", lambda job, addresses, port: sound(job, addresses[::-1], port)
+    )
 
 
 def a_finished_job_gets_its_pods_back(patch: MonkeyPatch) -> None:
@@ -238,8 +240,8 @@ def a_finalizer_is_left_on_jobs(patch: MonkeyPatch) -> None:
 def an_old_map_stays_and_is_not_minded(patch: MonkeyPatch) -> None:
     sound = config_map.build_config_map
 
-    def held(job: PaddleJob, addresses: Sequence[str]) -> Manifest:
-        made = sound(job, addresses)
+    def held(job: PaddleJob, addresses: Sequence[str], port: int) -> Manifest:
+        made = sound(job, addresses, port)
         return {**made, "metadata": {**made["metadata"], "finalizers": ["example.org/hold"]}}
 
     patch.setattr(config_map, "build_config_map", held)

@@ -69,8 +69,17 @@ class StaleList:
 
 
 @dataclass(frozen=True)
+class RefusedWrite:
+    """The n-th write is answered with an error, and changes nothing."""
+
+    write: int
+    error: ApiError
+
+
+@dataclass(frozen=True)
 class Faults:
     crash: CrashAt | None = None
+    refused: RefusedWrite | None = None
     late: LateChange | None = None
     stale: StaleList | None = None
     latency: Callable[[], float] = lambda: A_MOMENT
@@ -166,6 +175,8 @@ class Connection:
         await self._arrive(request)
         number, version = len(self._witness.writes), self._history.version
         self._crash_if_due(number, Moment.BEFORE, request)
+        if refuse := self._refused_if_due(number, request):
+            apply = refuse
         answer = await self._applied(request, apply)
         if answer.exception() is None:
             self._witness.request_is_done(request, changed=self._history.version > version)
@@ -173,6 +184,18 @@ class Connection:
         await self._travel()
         self._crash_if_due(number, Moment.AFTER, request)
         return answer.result()
+
+    def _refused_if_due(self, number: int, request: Request) -> Callable[[], Awaitable[Any]] | None:
+        refused = self._faults.refused
+        if refused is None or refused.write != number:
+            return None
+        self._witness.fault_strikes(f"{type(refused.error).__name__}: {request}")
+        error = refused.error
+
+        async def refuse() -> None:
+            raise error
+
+        return refuse
 
     async def _applied(self, request: Request, apply: Callable[[], Awaitable[R]]) -> "asyncio.Future[R]":
         """The answer that is on its way back: a result, or the server's refusal."""

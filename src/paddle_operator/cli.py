@@ -1,6 +1,8 @@
 """The command line: thin, and the only place that prints."""
 
+import io
 import json
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +29,7 @@ class OutputFormat(StrEnum):
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...", help="YAML files with PaddleJobs, folders of such, or - for standard input."
+        metavar="FILE", help="YAML files with PaddleJobs, folders of such, or - for standard input."
     ),
 ]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The namespace of jobs that name none.")]
@@ -41,6 +43,10 @@ app = typer.Typer(
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What a terminal cannot show is no reason to end a training.
+            stream.reconfigure(errors="replace")
     app()
 
 
@@ -113,7 +119,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where persistent volume claims are. [default: ~/.local/share/paddle-operator/volumes]",
+            help="Where persistent volume claims are. (default: ~/.local/share/paddle-operator/volumes)",
         ),
     ] = None,
     logs: Annotated[bool, typer.Option("--logs", help="Show all that the pods print.")] = False,
@@ -121,7 +127,7 @@ def run(
         str | None,
         typer.Option(
             metavar="REGEX",
-            help="How scripts tell their loss, with groups named loss and step. [default: step=1 loss=0.5]",
+            help="How scripts tell their loss, with groups named loss and step. (default: step=1 loss=0.5)",
         ),
     ] = None,
     output: Annotated[

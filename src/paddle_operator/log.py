@@ -28,7 +28,14 @@ def configure(level: LogLevel, form: LogFormat, file: TextIO | None = None) -> N
     renderer: structlog.types.Processor = structlog.processors.JSONRenderer()
     exceptions: list[structlog.types.Processor] = [structlog.processors.format_exc_info]
     if form is LogFormat.CONSOLE:
-        renderer, exceptions = structlog.dev.ConsoleRenderer(colors=file.isatty()), []
+        renderer, exceptions = (
+            structlog.dev.ConsoleRenderer(
+                colors=file.isatty(),
+                # The one by default shows local variables, and with them what pods are told.
+                exception_formatter=structlog.dev.plain_traceback,
+            ),
+            [],
+        )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -151,7 +151,8 @@ async def test_a_manager_killed_and_restarted_does_nothing_twice(
         len({environment["PADDLE_TRAINER_ENDPOINTS"] for environment in told(node, await world.pods())}) == 1
     )
     created = tally([request for request in world.requests() if request.code == 201])
-    assert created["create pods"] == workers
+    # Not ==: if the manager was killed while it waited for an answer, the log may lack the code of that one.
+    assert created["create pods"] <= workers == len(await world.pods())
     assert created["create configmaps"] == 1
 
 

@@ -52,7 +52,7 @@ class Laptop:
         )
         place.scratch.mkdir()
         # A block that holds no port: these pods listen on none.
-        self.block = Block(7, socket.socket())
+        self.block = Block(7, [socket.socket()])
         self.node = LocalNode(self.memory, supplies, place, self.block, {"cpu": "2", "memory": "1Gi"}, bell)
 
     def now(self) -> datetime:
@@ -150,7 +150,7 @@ async def powered(laptop: Laptop) -> AsyncIterator[Laptop]:
     finally:
         running.cancel()
         await asyncio.wait([running])
-        laptop.block.release()
+        laptop.block.__exit__()
     assert laptop.processes() == []
 
 

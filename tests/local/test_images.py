@@ -66,7 +66,8 @@ def test_a_bad_entry_is_refused_with_what_was_written(home: Path, entry: str, wo
         ({"command": ["sh"], "args": ["-c", "x"]}, ("sh", "-c", "x"), "src"),
         ({"command": [], "args": []}, ("python", "train.py"), "src"),
         ({"workingDir": "deep/er"}, ("python", "train.py"), "src/deep/er"),
-        ({"workingDir": "/data"}, ("python", "train.py"), "/data"),
+        ({"workingDir": "/data"}, ("python", "train.py"), "src"),
+        ({"image": "other", "command": ["sh"], "workingDir": "/data"}, ("sh",), "/data"),
         # An image that nobody knows runs what the YAML says, beside the YAML.
         ({"image": "other", "command": ["sh"]}, ("sh",), "."),
         ({"image": "other", "command": ["sh"], "workingDir": "deep"}, ("sh",), "deep"),

@@ -6,30 +6,29 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
-from itertools import pairwise
+from contextlib import ExitStack, closing
 
 import pytest
 
 from paddle_operator.local import machine
-from paddle_operator.local.machine import PODS_PER_NET, PORTS_PER_JOB, PORTS_PER_RUN, Block, Machine, NoRoom
+from paddle_operator.local.machine import PODS_PER_NET, Block, Machine, NoRoom
 
 # Below those of real runs, and others than those of another run of these tests.
 OURS = 10_000 + os.getpid() % 16 * 600
+RUNS, JOBS = range(OURS, OURS + 3), range(OURS + 20, OURS + 80, 20)
 
 
 @pytest.fixture(autouse=True)
 def _own_ports(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others may run jobs on this machine while we test."""
-    monkeypatch.setattr(machine, "FIRST_PORT", OURS)
-    monkeypatch.setattr(machine, "RUNS", 3)
+    monkeypatch.setattr(machine, "RUNS", RUNS)
+    monkeypatch.setattr(machine, "JOBS", JOBS)
 
 
 @pytest.fixture
 def block() -> Iterator[Block]:
-    block = Block.take()
-    yield block
-    block.release()
+    with Block.take() as block:
+        yield block
 
 
 def listening(port: int, address: str = "127.0.0.1") -> socket.socket:
@@ -43,56 +42,46 @@ def listening(port: int, address: str = "127.0.0.1") -> socket.socket:
 # Runs beside each other.
 
 
-def test_two_at_once_differ_and_what_is_released_is_taken_again() -> None:
-    first, second = Block.take(), Block.take()
-    assert (first.number, second.number) == (0, 1)
-    first.release()
-    third = Block.take()
-    assert third.number == 0
-    second.release()
-    third.release()
+def test_two_at_once_differ_and_what_is_released_is_taken_again(block: Block) -> None:
+    with Block.take() as second:
+        assert (block.number, second.number) == (0, 1)
+    with Block.take() as third:
+        assert third.number == 1
 
 
-def test_addresses_and_ports_of_two_runs_have_nothing_in_common() -> None:
-    first, second = Block.take(), Block.take()
-    try:
-        assert {first.address() for _ in range(300)}.isdisjoint({second.address() for _ in range(300)})
-        assert {first.port() // PORTS_PER_RUN for _ in range(3)} == {OURS // PORTS_PER_RUN}
-        assert {second.port() // PORTS_PER_RUN for _ in range(3)} == {OURS // PORTS_PER_RUN + 1}
-    finally:
-        first.release()
-        second.release()
+def test_addresses_and_ports_of_two_runs_have_nothing_in_common(block: Block) -> None:
+    with Block.take() as second:
+        assert {block.address() for _ in range(300)}.isdisjoint({second.address() for _ in range(300)})
+        assert [block.port(), second.port(), block.port()] == list(JOBS)
+    assert block.port() == JOBS[1], "what the second had is free again"
 
 
 def test_a_port_that_a_stranger_has_is_passed_over() -> None:
-    with closing(listening(OURS)):
-        block = Block.take()
-    assert block.number == 1
-    block.release()
+    with closing(listening(OURS)), Block.take() as block:
+        assert block.number == 1
 
 
 def test_when_all_are_taken_the_message_says_what_to_do() -> None:
-    blocks = [Block.take() for _ in range(3)]
-    with pytest.raises(NoRoom, match=f"all 3 blocks of ports from {OURS} on are taken.*Stop one"):
-        Block.take()
-    for one in blocks:
-        one.release()
+    with ExitStack() as stack:
+        for _ in RUNS:
+            stack.enter_context(Block.take())
+        with pytest.raises(NoRoom, match=r"3 runs are under way; `pgrep .*` lists them"):
+            Block.take()
 
 
 def test_a_run_that_was_killed_leaves_nothing_behind() -> None:
     script = (
         "import os, signal\n"
         "from paddle_operator.local import machine\n"
-        f"machine.FIRST_PORT = {OURS}\n"
+        f"machine.RUNS = {RUNS}\n"
         "block = machine.Block.take()\n"
         "print(block.number, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     killed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (killed.stdout, killed.returncode) == ("0\n", -9)
-    block = Block.take()
-    assert block.number == 0
-    block.release()
+    with Block.take() as block:
+        assert block.number == 0
 
 
 # Addresses.
@@ -119,30 +108,20 @@ def test_an_address_can_be_listened_on(block: Block) -> None:
         assert ours.getsockname()[0] == "127.0.1.1"
 
 
-def test_what_is_given_back_is_used_again(block: Block) -> None:
-    first, second = block.address(), block.address()
-    block.give_back(first)
-    assert block.address() == first
-    assert block.address() not in {first, second}
-
-
 # Ports.
 
 
-def test_each_job_has_ports_for_itself(block: Block) -> None:
-    ports = [block.port() for _ in range(PORTS_PER_RUN // PORTS_PER_JOB - 1)]
-    assert ports[0] > OURS
-    assert all(later - earlier >= PORTS_PER_JOB for earlier, later in pairwise(ports))
-    assert ports[-1] + PORTS_PER_JOB <= OURS + PORTS_PER_RUN
-    with pytest.raises(NoRoom, match="one run has ports for 9 jobs; split the file"):
+@pytest.mark.parametrize("taken", [0, 7, 19])
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
+def test_a_job_gets_no_ports_of_which_one_is_taken(block: Block, taken: int, address: str) -> None:
+    with closing(listening(JOBS[0] + taken, address)):
+        assert block.port() == JOBS[1]
+
+
+def test_more_jobs_than_there_are_ports_for(block: Block) -> None:
+    assert [block.port() for _ in JOBS] == list(JOBS)
+    with pytest.raises(NoRoom, match="no 20 ports in a row are free"):
         block.port()
-
-
-@pytest.mark.parametrize("offset", [0, 7, PORTS_PER_JOB - 1])
-@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "127.0.1.9"])
-def test_ports_near_one_that_is_in_use_are_passed_over(block: Block, address: str, offset: int) -> None:
-    with closing(listening(OURS + PORTS_PER_JOB + offset, address)):
-        assert block.port() == OURS + 2 * PORTS_PER_JOB
 
 
 # How big it is.

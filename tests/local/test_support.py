@@ -40,7 +40,13 @@ def host(
     home: Path, *, isolates: bool = True, has_paddle: bool = True, entries: tuple[str, ...] = ()
 ) -> Host:
     machine = Machine(cpus=4, memory=8 * GIB, isolates=isolates)
-    return Host(machine, Images.of(entries, home), has_paddle, config_maps={"map"}, secrets={"secret"})
+    return Host(
+        machine,
+        Images.of(entries, home),
+        has_paddle,
+        config_maps={"map": {"k"}},
+        secrets={"secret": {"k"}},
+    )
 
 
 def said(found: list[Any]) -> list[tuple[str, str]]:

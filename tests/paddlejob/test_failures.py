@@ -1,5 +1,6 @@
 """How pods are judged, and whom to blame."""
 
+from dataclasses import replace
 from typing import Any
 
 import make
@@ -8,7 +9,7 @@ from make import NOW, seconds
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.paddlejob.failures import find_failed_pod, in_words
+from paddle_operator.paddlejob.failures import cause_awaited_until, find_failed_pod, in_words
 from paddle_operator.paddlejob.verdicts import Verdict, has_started, judge
 
 
@@ -75,6 +76,32 @@ def test_causes_go_before_victims_then_the_earliest_then_the_lowest_rank(
     failure = find_failed_pod(make.observed(job, *pods, config_map=make.config_map(job)))
     assert failure is not None
     assert failure.rank == blamed
+
+
+@pytest.mark.parametrize(
+    ("ends", "after", "blamed"),
+    [
+        ({0: 250}, 0, None),
+        ({0: 250, 1: 134}, 4.9, None),
+        ({0: 250}, 5, 0),
+        ({0: 250}, -1, 0),
+        ({0: 250, 1: 7}, 0, 1),
+        ({0: 250, 1: 250, 2: 250}, 0, 0),
+    ],
+    ids=["a victim", "two", "long enough", "a clock ahead", "the cause", "nobody is left"],
+)
+def test_while_only_victims_have_ended_their_cause_is_waited_for(
+    ends: dict[int, int], after: float, blamed: int | None
+) -> None:
+    job = make.paddlejob(workers=3)
+    pods = [
+        failed(job, rank, ends[rank]) if rank in ends else make.pod(job, rank, "Running") for rank in range(3)
+    ]
+    seen = make.observed(job, *pods, config_map=make.config_map(job))
+    seen = replace(seen, now=NOW + seconds(after))
+    failure = find_failed_pod(seen)
+    assert (failure.rank if failure is not None else None) == blamed
+    assert cause_awaited_until(seen) == (NOW + seconds(5) if blamed is None else None)
 
 
 def test_the_reason_of_the_pod_goes_before_that_of_the_container() -> None:

@@ -155,7 +155,7 @@ def test_restart_policy_is_never_unless_the_user_says_otherwise() -> None:
 
 
 def test_what_all_pods_share() -> None:
-    assert shared_variables(make.paddlejob(), ["198.18.0.1", "198.18.0.2"]) == {
+    assert shared_variables(make.paddlejob(), ["198.18.0.1", "198.18.0.2"], 2379) == {
         "PADDLE_JOB_ID": "team-resnet",
         "PADDLE_PORT": "2379",
         "PADDLE_TRAINERS": "198.18.0.1,198.18.0.2",

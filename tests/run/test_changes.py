@@ -98,9 +98,8 @@ def test_a_whole_job() -> None:
 def test_what_is_no_path(written: str) -> None:
     with pytest.raises(BadDocument) as caught:
         Setting.of(written)
-    assert [str(one) for one in caught.value.problems] == [
-        f"--set {written}: is no PATH=VALUE; write for example --set spec.worker.replicas=3"
-    ]
+    advice = "is no PATH=VALUE in metadata or spec; write for example --set spec.worker.replicas=3"
+    assert [str(one) for one in caught.value.problems] == [f"--set {written}: {advice}"]
 
 
 @pytest.mark.parametrize("written", ["spec.a=[1", "spec.a={a: 1, a: 2}", "spec.a='x"])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_TYPE
 from paddle_operator.api.resources import PADDLE_JOBS, PODS, Target
 from paddle_operator.local.pod_life import log_file
 from paddle_operator.memory.cluster import MemoryCluster
-from paddle_operator.run.gather import MOST_MEASUREMENTS, Gatherer, Line, thinned
+from paddle_operator.run.gather import MOST_MEASUREMENTS, Gatherer, Line, Measured
 from paddle_operator.run.metrics import Metric
 from paddle_operator.run.scene import JobScene, Measurement, PodScene
 
@@ -176,10 +177,11 @@ async def test_time_stands_still_when_a_job_has_ended(stage: Stage) -> None:
             "NoMap: m is missing",
         ),
         ("Running", main(RUNS), "Running", ""),
-        ("Running", main(RUNS, waits("CrashLoopBackOff")), "Running", "CrashLoopBackOff"),
+        ("Running", main(waits("CrashLoopBackOff")), "Running", "CrashLoopBackOff"),
+        ("Running", main(RUNS, waits("CrashLoopBackOff")), "Running", ""),
         ("Succeeded", main(ended(0)), "Succeeded", ""),
         ("Failed", main(ended(3)), "Failed", "exit code 3"),
-        ("Failed", main(ended(0), ended(3)), "Failed", "exit code 3"),
+        ("Failed", main(ended(0), ended(3)), "Succeeded", ""),
         ("Failed", {"initContainerStatuses": [status(ended(4))], **main(NEW)}, "Failed", "exit code 4"),
         ("Failed", {"reason": "DeadlineExceeded", **main(ended(143))}, "Failed", "DeadlineExceeded"),
     ],
@@ -277,7 +279,10 @@ async def test_the_log_is_that_of_the_training_container(
     await stage.pod(containers=containers)
     for name in containers:
         stage.log(f"{name}\n", container=name)
-    assert [line.text for line in (await stage.look())[1]] == [shown]
+    lines = (await stage.look())[1]
+    assert [line.text for line in lines if "/" not in line.pod] == [shown]
+    assert [line.text for line in lines if "/" in line.pod] == [one for one in containers if one != shown]
+    assert (await stage.the_pod()).last_line == shown
 
 
 async def test_the_curve_is_that_of_the_lowest_rank_that_measures(stage: Stage) -> None:
@@ -292,7 +297,20 @@ async def test_the_curve_is_that_of_the_lowest_rank_that_measures(stage: Stage) 
     assert (await stage.the_job()).curve[-1] == Measurement(3, 0.125)
 
 
-def test_a_long_curve_is_thinned() -> None:
-    curve = [Measurement(step, 1.0) for step in range(MOST_MEASUREMENTS)]
-    assert thinned(curve[:-1]) == curve[:-1]
-    assert thinned(curve) == curve[::2]
+def test_a_long_curve_is_thinned_out_evenly_and_ends_with_the_latest() -> None:
+    measured = Measured()
+    for step in range(100_000):
+        measured.add(Measurement(step, 1.0))
+    steps = [one.step or 0 for one in measured.curve]
+    assert len(steps) <= MOST_MEASUREMENTS
+    assert (steps[0], steps[-1]) == (0, 99_999)
+    gaps = {later - earlier for earlier, later in pairwise(steps[:-1])}
+    assert len(gaps) == 1
+
+
+def test_a_short_curve_is_whole() -> None:
+    assert Measured().curve == ()
+    measured = Measured()
+    for step in range(5):
+        measured.add(Measurement(step, 1.0))
+    assert [point.step for point in measured.curve] == [0, 1, 2, 3, 4]

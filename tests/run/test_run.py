@@ -119,8 +119,8 @@ def test_a_claim_keeps_its_data_and_config_maps_and_secrets_of_the_file_are_moun
     ]
     script = 'cat /no-such-path/data/*; echo "$(cat /etc/settings/rate) $KEY" >> /no-such-path/data/runs'
     key = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "token", "key": "key"}}}
-    pod = {"volumes": volumes, "paddle": {"volumeMounts": mounts, "env": [key]}}
-    text = laptop.job("one", script, replicas=1, pod=pod) + "---\n" + others
+    more = {"volumeMounts": mounts, "env": [key]}
+    text = laptop.job("one", script, replicas=1, pod={"volumes": volumes}, paddle=more) + "---\n" + others
     file, store = written(tmp_path, text), tmp_path / "volumes"
     first = laptop.run(file, "--volumes", store, "--logs")
     assert first.code == 0, first
@@ -152,7 +152,7 @@ def test_two_runs_at_once_do_not_share_addresses_or_ports(tmp_path: Path) -> Non
 def test_an_interrupt_ends_the_job_gracefully(tmp_path: Path, marker: str, number: signal.Signals) -> None:
     script = f"trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done; : {marker}"
     with laptop.started(written(tmp_path, laptop.job("pair", script)), "--logs") as process:
-        laptop.wait_for(process, "Running: all 2 pods run")
+        laptop.wait_for(process, "pair-worker-0 | ready", "pair-worker-1 | ready")
         process.send_signal(number)
         out, _ = process.communicate(timeout=laptop.PATIENCE)
         assert process.returncode == 130
@@ -176,9 +176,9 @@ def test_a_second_interrupt_kills_what_does_not_listen(tmp_path: Path, marker: s
 
 def test_nothing_survives_a_killed_operator_not_even_daemons(tmp_path: Path, marker: str) -> None:
     sleep = f"sh -c 'sleep 600; : {marker}'"
-    script = f"setsid -f {sleep}; nohup {sleep} & {sleep}; :"
-    with laptop.started(written(tmp_path, laptop.job("pair", script))) as process:
-        laptop.wait_for(process, "Running: all 2 pods run")
+    script = f"setsid -f {sleep}; nohup {sleep} & echo ready; {sleep}; :"
+    with laptop.started(written(tmp_path, laptop.job("pair", script)), "--logs") as process:
+        laptop.wait_for(process, "pair-worker-0 | ready", "pair-worker-1 | ready")
         assert len(laptop.processes(marker)) >= 6
         process.kill()
         process.communicate(timeout=laptop.PATIENCE)
@@ -196,3 +196,92 @@ def test_a_killed_worker_fails_the_job_with_its_signal(tmp_path: Path, marker: s
         assert process.returncode == 1
         assert "exit code 137" in out
         assert laptop.none_left([marker])
+
+
+def test_all_that_was_printed_is_shown_however_fast_it_was(tmp_path: Path) -> None:
+    script = "seq 400000; echo step=1 loss=0.5"
+    ran = laptop.run(written(tmp_path, laptop.job("one", script, replicas=1)), "--logs")
+    assert ran.code == 0
+    assert "one-worker-0 | 400000\n" in ran.out
+    assert ran.out.count("one-worker-0 | ") == 400001
+    assert "step    loss" in ran.out
+
+
+def test_side_cars_and_init_containers_are_heard_too(tmp_path: Path) -> None:
+    pod = {
+        "initContainers": [{"name": "first", "image": "any", "command": ["echo", "I am the first"]}],
+        "containers": [
+            {"name": "paddle", "image": "any", "command": ["echo", "I train"]},
+            {"name": "car", "image": "any", "command": ["echo", "I watch"]},
+        ],
+    }
+    ran = laptop.run(written(tmp_path, laptop.job("one", "", replicas=1, pod=pod)), "--logs")
+    assert ran.code == 0
+    assert "one-worker-0/first | I am the first" in ran.out
+    assert "one-worker-0 | I train" in ran.out
+    assert "one-worker-0/car | I watch" in ran.out
+
+
+def test_nohup_is_respected(tmp_path: Path, marker: str) -> None:
+    script = f"echo ready; until [ -e {tmp_path}/go ]; do sleep 0.05; done; : {marker}"
+    file = written(tmp_path, laptop.job("one", script, replicas=1))
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with laptop.started(file, "--logs") as process:
+            laptop.wait_for(process, "one-worker-0 | ready")
+            process.send_signal(signal.SIGHUP)
+            (tmp_path / "go").touch()
+            out, _ = process.communicate(timeout=laptop.PATIENCE)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert process.returncode == 0, out
+
+
+def test_one_interrupt_is_enough_once_the_job_is_over(tmp_path: Path) -> None:
+    stubborn = ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]
+    pod = {
+        "terminationGracePeriodSeconds": 600,
+        "containers": [
+            {"name": "paddle", "image": "any", "command": ["true"]},
+            {"name": "car", "image": "any", "command": stubborn},
+        ],
+    }
+    with laptop.started(written(tmp_path, laptop.job("one", "", replicas=1, pod=pod))) as process:
+        laptop.wait_for(process, "Ctrl-C kills them")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=laptop.PATIENCE)
+    assert process.returncode == 0, out
+
+
+@pytest.mark.parametrize("option", ["--keep", "--volumes"])
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, option: str) -> None:
+    file = written(tmp_path, laptop.job("one", "true"))
+    ran = laptop.run(file, option, file / "folder")
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: {option} {file}/folder: Not a directory")
+
+
+def test_a_reader_that_goes_away_ends_the_job_gracefully(tmp_path: Path, marker: str) -> None:
+    """As when a terminal is closed, or Ctrl-C takes `| tee` first: checkpoints are saved."""
+    script = f"trap 'touch {tmp_path}/saved; exit 0' TERM; while :; do echo on; sleep 0.1; done; : {marker}"
+    with laptop.started(written(tmp_path, laptop.job("one", script, replicas=1)), "--logs") as process:
+        laptop.wait_for(process, "one-worker-0 | on")
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(laptop.PATIENCE) != 0
+    assert (tmp_path / "saved").exists()
+    assert laptop.none_left([marker])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--image", "typo:v1=true"), "error: --image typo:v1: no container has this image; there are any"),
+        (("--set", "kind=Pod"), "error: --set kind=Pod: is no PATH=VALUE in metadata or spec"),
+        (("--timeout", "soon"), "error: --timeout 'soon' is no time; write for example 90s, 10m or 1h30m"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    ran = laptop.run(written(tmp_path, laptop.job("one", "true")), *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(message)

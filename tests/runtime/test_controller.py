@@ -261,8 +261,10 @@ class TestAFailure:
         office.script([config_map("a")])
         with capture_logs() as logs:
             await office.run_for(20)
-        # The object has moved on: there is no sense in a second try before its watch has told how.
-        assert office.times("a") == [0]
+        # There is no sense in a second try before the watch has told how the object has moved on. If it does
+        # not, a list has the last word.
+        first, second = office.times("a")
+        assert (first, second > 10) == (0, True)
         assert not office.queue._failures
         assert [line["event"] for line in logs if line["log_level"] == "warning"] == [
             "watch does not show all that was written, listing again"

@@ -121,6 +121,14 @@ def test_a_refusal_as_outdated_shuts_the_gate_until_the_change_is_shown(caches: 
     assert caches.gate.behind(ME) == set()
 
 
+def test_a_fresh_list_opens_the_gate_also_if_nothing_had_moved_on(caches: Caches) -> None:
+    """A webhook, say, may answer 409 to a write that it does not like."""
+    caches.pods.put(pod("a-0", 12))
+    caches.gate.outdated(ME, Target.of(PODS, pod("a-0", 12)))
+    caches.pods.replace([pod("a-0", 12)], 20)
+    assert caches.gate.behind(ME) == set()
+
+
 def test_what_was_shown_while_the_refusal_was_on_its_way_does_not_shut_the_gate(caches: Caches) -> None:
     """Or it would stay shut for ever: nothing newer is to come."""
     caches.pods.put(pod("a-0", 13))

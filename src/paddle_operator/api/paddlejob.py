@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from .meta import Condition, KubeObject, Record
-from .names import ANNOTATION_PORT, PADDLE_PORT, TRAINING_CONTAINER
+from .meta import Condition, KubeObject, ObjectMeta, Record
+from .names import ANNOTATION_PORT, LAST_PORT, PADDLE_PORT, TRAINING_CONTAINER
 
 
 class CleanPodPolicy(StrEnum):
@@ -200,13 +200,23 @@ class PaddleJob(KubeObject, frozen=True):
 
     @property
     def port(self) -> int:
-        return int(self.metadata.annotations.get(ANNOTATION_PORT, PADDLE_PORT))
+        """Of pods that are yet to be made; those that exist say themselves what they were told."""
+        return port_in(self.metadata)
 
     @property
     def roles(self) -> dict[Role, RoleSpec]:
         """The roles that have pods, servers first: the order in which pods are created."""
         declared = {Role.PS: self.spec.ps, Role.WORKER: self.spec.worker, Role.HETER: self.spec.heter}
         return {role: spec for role, spec in declared.items() if spec is not None and spec.replicas > 0}
+
+
+def port_in(metadata: ObjectMeta) -> int:
+    written = metadata.annotations.get(ANNOTATION_PORT, "")
+    return int(written) if is_port(written) else PADDLE_PORT
+
+
+def is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= LAST_PORT
 
 
 def training_container_of(pod: Any) -> dict[str, Any]:

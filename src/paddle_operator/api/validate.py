@@ -8,14 +8,12 @@ import re
 from collections.abc import Iterator
 
 from .crd import pod_template_schema
-from .names import ANNOTATION_PORT, PADDLE_PORT, PORTS_PER_POD, pod_name
-from .paddlejob import Intranet, Mode, PaddleJob, Role, RoleSpec, read_template
+from .names import ANNOTATION_PORT, LAST_PORT, PADDLE_PORT, pod_name
+from .paddlejob import Intranet, Mode, PaddleJob, Role, RoleSpec, is_port, read_template
 from .schema_check import Problem, check
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LONGEST_LABEL = 63
-# The ports behind a pod's first are its own too.
-LAST_PORT = 65536 - PORTS_PER_POD
 _DNS_NAME = re.compile(rf"(?=.{{1,253}}\Z){_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
 _LABEL_WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_ADVICE = (
@@ -104,9 +102,7 @@ def _role_problems(job: str, role: Role, spec: RoleSpec) -> Iterator[Problem]:
 
 def _port_problems(annotations: dict[str, str]) -> Iterator[Problem]:
     written = annotations.get(ANNOTATION_PORT)
-    if written is None:
-        return
-    if not (written.isascii() and written.isdigit() and 1 <= int(written) <= LAST_PORT):
+    if written is not None and not is_port(written):
         yield Problem(
             f"metadata.annotations[{ANNOTATION_PORT}]",
             f"{written!r} is no port; use a number from 1 to {LAST_PORT}, or leave it out for {PADDLE_PORT}",

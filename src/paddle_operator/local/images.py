@@ -56,7 +56,11 @@ class Images:
         command = tuple(container.get("command") or image.command)
         if command:
             command += tuple(container.get("args") or ())
-        return Invocation(command, Path(image.folder or self.home, container.get("workingDir") or "."))
+        folder = container.get("workingDir") or "."
+        if image.folder is not None and Path(folder).is_absolute():
+            # It is a path of the image, and the user has said where the image's files are.
+            folder = "."
+        return Invocation(command, Path(image.folder or self.home, folder))
 
 
 def _entry(text: str) -> tuple[str, Image]:

@@ -55,14 +55,14 @@ def main() -> None:
 
 
 def read_line(source: int) -> bytes:
-    """Without a buffer: what stands behind the line is for select()."""
-    line = b""
+    """Nothing stands behind the line: the operator says more only when it has heard that we started."""
+    line = bytearray()
     while not line.endswith(b"\n"):
-        piece = os.read(source, 1)
+        piece = os.read(source, 1 << 16)
         if not piece:
             sys.exit("the operator is gone")
         line += piece
-    return line
+    return bytes(line)
 
 
 def answer(**said: object) -> None:
@@ -223,19 +223,23 @@ def shadow(folder: str, scratch: str) -> None:
     mount("tmpfs", scratch, "tmpfs", MS_NOSUID | MS_NODEV)
     os.chmod(scratch, os.stat(folder).st_mode & 0o7777)
     for entry in os.scandir(folder):
-        copy = os.path.join(scratch, entry.name)
-        if entry.is_symlink():
-            os.symlink(os.readlink(entry.path), copy)
-            continue
-        if entry.is_dir():
-            os.mkdir(copy)
-        else:
-            os.close(os.open(copy, os.O_CREAT | os.O_WRONLY))
-        mount(entry.path, copy, None, MS_BIND | MS_REC)
+        with suppress(FileNotFoundError):  # a temporary file that has just gone
+            bind_again(entry, os.path.join(scratch, entry.name))
     os.chdir(scratch)
     mount(".", folder, None, MS_MOVE)
     if folder == "/":
         os.chroot(".")
+
+
+def bind_again(entry: os.DirEntry[str], copy: str) -> None:
+    if entry.is_symlink():
+        os.symlink(os.readlink(entry.path), copy)
+        return
+    if entry.is_dir():
+        os.mkdir(copy)
+    else:
+        os.close(os.open(copy, os.O_CREAT | os.O_WRONLY))
+    mount(entry.path, copy, None, MS_BIND | MS_REC)
 
 
 if __name__ == "__main__":

@@ -3,67 +3,59 @@
 import os
 import socket
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from paddle_operator.api.names import PORTS_PER_POD
 
 # Paddle's launcher listens on all interfaces, so two jobs cannot share a port although their addresses
-# differ: each run takes a block of ports, each job of it a few. Below what Linux hands out by itself.
-FIRST_PORT = 20000
-PORTS_PER_RUN = 200
-PORTS_PER_JOB = PORTS_PER_POD
-RUNS = 60
+# differ: each job has some for itself. All below what Linux hands out by itself (32768 and up).
+RUNS = range(20_000, 20_200)
+JOBS = range(20_200, 32_700, PORTS_PER_POD)
 PODS_PER_NET = 254
 
 
 class NoRoom(Exception):  # noqa: N818 (reads as what it is)
-    """Every block of ports is taken."""
+    """All ports are taken."""
 
 
 @dataclass
 class Block:
-    """What one run has for itself until it ends. A socket holds the number: no crash leaves one behind."""
+    """The addresses and ports of one run, until it ends. Sockets hold them: a crash leaves none behind."""
 
     number: int
-    _held: socket.socket
-    _jobs: int = 0
+    _held: list[socket.socket]
     _pods: int = 0
-    _free: list[str] = field(default_factory=list)
 
     @classmethod
     def take(cls) -> Self:
-        for number in range(RUNS):
-            if held := _listen(_port(number)):
-                return cls(number, held)
-        raise NoRoom(
-            f"all {RUNS} blocks of ports from {FIRST_PORT} on are taken: are so many runs under way? "
-            "Stop one (`pgrep -af 'paddle-operator run'` lists them)"
-        )
+        for number, port in enumerate(RUNS):
+            if held := _listen(port):
+                return cls(number, [held])
+        raise NoRoom(f"{len(RUNS)} runs are under way; `pgrep -af 'paddle-operator run'` lists them")
 
     def port(self) -> int:
-        """One for a job's launcher; the ones behind it are that job's too."""
-        while self._jobs < PORTS_PER_RUN // PORTS_PER_JOB - 1:
-            self._jobs += 1
-            first = _port(self.number) + self._jobs * PORTS_PER_JOB
-            if _all_free(range(first, first + PORTS_PER_JOB)):
-                return first
-        raise NoRoom(f"one run has ports for {PORTS_PER_RUN // PORTS_PER_JOB - 1} jobs; split the file")
+        """The first of a job's ports. The last one is held, and says that they are taken."""
+        for first in JOBS:
+            if held := _listen(first + JOBS.step - 1):
+                self._held.append(held)
+                if _all_free(range(first, first + JOBS.step - 1)):
+                    return first
+        raise NoRoom(f"no {JOBS.step} ports in a row are free between {JOBS.start} and {JOBS.stop}")
 
     def address(self) -> str:
         """127.0.1.1, 127.0.1.2, ...; the second run at the same time has 127.1.1.1, and so on."""
-        if self._free:
-            return self._free.pop()
         net, host = divmod(self._pods, PODS_PER_NET)
         self._pods += 1
         return f"127.{self.number}.{net + 1}.{host + 1}"
 
-    def give_back(self, address: str) -> None:
-        self._free.append(address)
+    def __enter__(self) -> Self:
+        return self
 
-    def release(self) -> None:
-        self._held.close()
+    def __exit__(self, *_: object) -> None:
+        for held in self._held:
+            held.close()
 
 
 @dataclass(frozen=True)
@@ -83,10 +75,6 @@ class Machine:
     @property
     def capacity(self) -> dict[str, str]:
         return {"cpu": str(self.cpus), "memory": str(self.memory)}
-
-
-def _port(number: int) -> int:
-    return FIRST_PORT + number * PORTS_PER_RUN
 
 
 def _listen(port: int) -> socket.socket | None:

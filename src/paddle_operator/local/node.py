@@ -120,8 +120,7 @@ class LocalNode:
             await life.end(_grace(life), "DeadlineExceeded")
 
     def _forget(self, uid: str) -> None:
-        if (life := self._lives.pop(uid, None)) is not None:
-            self.block.give_back(life.around.address)
+        self._lives.pop(uid, None)
         self._deleting.discard(uid)
         if uid in self._deadlines:
             self._deadlines.pop(uid)[1].cancel()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.names import PORTS_PER_POD
+from paddle_operator.api.paddlejob import is_port
 
 from .images import Images
 from .pod_status import ContainerReport, PodReport, running, terminated, waiting
@@ -20,6 +21,7 @@ from .variables import Surroundings, environment, expand
 from .volumes import Shelf
 
 FIRST_PAUSE, LONGEST_PAUSE, FORGIVEN_AFTER = 10.0, 300.0, 600.0
+A_MOMENT = 0.05
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,12 @@ class PodLife:
             process.terminate()
         for name in self._idle:
             self._tasks[name].cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=grace)
-        await asyncio.gather(*(process.kill() for process in [*self._running.values()]))
-        if self._tasks:
-            await asyncio.wait(self._tasks.values())
+        pending = set(self._tasks.values())
+        if pending:
+            _, pending = await asyncio.wait(pending, timeout=grace)
+        while pending:  # also for what was just being started
+            await asyncio.gather(*(process.kill() for process in [*self._running.values()]))
+            _, pending = await asyncio.wait(pending, timeout=A_MOMENT)
         await self._tell()
 
     # Containers.
@@ -149,7 +152,7 @@ class PodLife:
                 return self._order(container)
             except NotYet as missing:
                 report.state = waiting(missing.reason, str(missing))
-            except OSError as error:  # a folder that cannot be made, say
+            except (OSError, ValueError, KeyError) as error:  # a folder that cannot be made, say
                 report.state = waiting("CreateContainerError", str(error))
             await self._tell()
             with self._nothing_runs(report):
@@ -181,7 +184,8 @@ class PodLife:
     def _launcher_settings(self, command: tuple[str, ...], variables: Mapping[str, str]) -> dict[str, str]:
         """Paddle's launcher draws ports for all interfaces and writes into ./log: pods here share both."""
         settings = {}
-        if port := variables.get("PADDLE_PORT"):
+        port = variables.get("PADDLE_PORT", "")
+        if is_port(port):
             settings["PORT_RANGE"] = f"{int(port) + 1}:{int(port) + PORTS_PER_POD - 1}"
         if not any(word.startswith("--log_dir") for word in command):
             settings["PADDLE_LOG_DIR"] = str(self._own_folder / "launcher")

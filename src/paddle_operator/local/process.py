@@ -91,13 +91,15 @@ class ContainerProcess:
         return said
 
 
-async def can_isolate(scratch: Path) -> bool:
+async def can_isolate(folder: Path) -> bool:
     """Whether this kernel gives us namespaces: asked of itself, by the way that a container goes."""
+    scratch = folder / "scratch"
+    scratch.mkdir()
     order = Order(
         ("true",), {"PATH": "/usr/bin:/bin"}, "/", isolated=True, host_name="p", scratch=str(scratch)
     )
     try:
-        process = await ContainerProcess.start(order, scratch.with_name("isolation.log"))
+        process = await ContainerProcess.start(order, folder / "isolation.log")
     except CannotStart:
         return False
     return await process.wait() == 0

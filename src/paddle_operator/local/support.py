@@ -1,7 +1,7 @@
 """What of a job this machine can play: refusals before anything is made, warnings for what is passed over."""
 
 import importlib.util
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -33,9 +33,34 @@ class Host:
     machine: Machine
     images: Images
     has_paddle: bool
-    config_maps: Collection[str] = ()
-    """Names of those in the user's files, in the job's namespace."""
-    secrets: Collection[str] = ()
+    config_maps: Mapping[str, Collection[str]]
+    """Those in the user's files, in the job's namespace: names, with their keys."""
+    secrets: Mapping[str, Collection[str]]
+
+
+def claims(job: PaddleJob) -> list[str]:
+    """Names of the persistent volume claims that its pods mount."""
+    volumes = [
+        volume
+        for role in job.roles.values()
+        for volume in read_template(role.template)["spec"].get("volumes") or ()
+    ]
+    return [
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in volumes
+        if "persistentVolumeClaim" in volume
+    ]
+
+
+def unused_images(named: Iterable[str], jobs: Iterable[PaddleJob]) -> dict[str, set[str]]:
+    """Images that no container has, each with those that there are."""
+    there_are = {
+        container["image"]
+        for job in jobs
+        for role in job.roles.values()
+        for _, container in _containers(read_template(role.template)["spec"])
+    }
+    return {name: there_are for name in named if name not in there_are}
 
 
 def paddle_is_installed() -> bool:
@@ -67,12 +92,19 @@ def _pod_refusals(pod: Manifest, host: Host) -> Iterator[Problem]:
         is_secret = field.rpartition(".")[2].startswith("secret")
         kind, known = ("Secret", host.secrets) if is_secret else ("ConfigMap", host.config_maps)
         name = reference.get("name") or reference.get("secretName") or ""
-        if name not in known and not reference.get("optional"):
+        if not name:
+            yield Problem(field, f"names no {kind}; write which")
+        elif name not in known and not reference.get("optional"):
             yield Problem(field, f"there is no {kind} {name!r}; add the document to the file")
+        elif not reference.get("optional") and reference.get("key", "") not in {"", *known[name]}:
+            keys = ", ".join(sorted(known[name])) or "none"
+            yield Problem(f"{field}.key", f"{kind} {name!r} has no key {reference['key']!r}; it has {keys}")
     for field, container in _containers(pod):
         yield from _command_refusals(field, container, host)
         for mount in container.get("volumeMounts") or ():
-            yield from _mount_refusals(f"{field}.volumeMounts[{mount['name']}]", mount, volumes, host)
+            place = f"{field}.volumeMounts[{mount['name']}]"
+            yield from _mount_refusals(place, mount, volumes, host)
+            yield from _hiding_refusals(place, mount, host.images.invocation(container).folder)
         for variable in container.get("env") or ():
             path = ((variable.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath")
             if path is not None and not is_field(path):
@@ -152,8 +184,9 @@ def _mount_refusals(
         yield Problem(
             f"{field}.mountPath",
             "this kernel gives no mount namespace to a user, so nothing can be mounted; "
-            "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), run as root, "
-            "or use a hostPath with the same path inside and outside",
+            "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, on Ubuntu "
+            "kernel.apparmor_restrict_unprivileged_userns=0), run as root, or use a hostPath with the same "
+            "path inside and outside",
         )
 
 
@@ -176,6 +209,14 @@ def _on_cpu(written: PodTemplate) -> PodTemplate:
             for name in [*filter(is_extended, amounts)]:
                 del amounts[name]
     return msgspec.Raw(msgspec.json.encode(template))
+
+
+def _hiding_refusals(field: str, mount: Manifest, folder: Path) -> Iterator[Problem]:
+    """A mount point that has to be made hides its parent; not if that is where the script writes."""
+    target = Path("/", mount["mountPath"])
+    nearest = next(parent for parent in (target, *target.parents) if parent.exists())
+    if nearest != target and nearest.is_relative_to(folder):
+        yield Problem(f"{field}.mountPath", f"lies in the working folder and is not there; mkdir -p {target}")
 
 
 def _passed_over(pod: Manifest) -> Iterator[Problem]:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.paddlejob import PaddleJob, Role
+from paddle_operator.api.paddlejob import PaddleJob, Role, port_in
 
 from .environment import shared_variables
 from .observed import Observed
 from .pods import job_labels, owner_reference
 
 
-def build_config_map(job: PaddleJob, worker_addresses: Sequence[str]) -> Manifest:
+def build_config_map(job: PaddleJob, worker_addresses: Sequence[str], port: int) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -20,7 +20,7 @@ def build_config_map(job: PaddleJob, worker_addresses: Sequence[str]) -> Manifes
             "labels": job_labels(job),
             "ownerReferences": [owner_reference(job)],
         },
-        "data": shared_variables(job, worker_addresses),
+        "data": shared_variables(job, worker_addresses, port),
     }
 
 
@@ -28,4 +28,6 @@ def missing_config_map(seen: Observed) -> Manifest | None:
     if not seen.config_map_is_due:
         return None
     workers = [seen.addresses[name] for name, slot in seen.slots.items() if slot.role is Role.WORKER]
-    return build_config_map(seen.job, workers)
+    # The annotation may have been edited since; the pods go by what it said when they were made.
+    port = port_in(next(iter(seen.own.values())).metadata)
+    return build_config_map(seen.job, workers, port)

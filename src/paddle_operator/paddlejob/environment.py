@@ -40,14 +40,14 @@ def pod_variables(job: PaddleJob, role: Role, rank: int, container: dict[str, An
     return [address, *({"name": name, "value": value} for name, value in literals.items())]
 
 
-def shared_variables(job: PaddleJob, worker_addresses: Sequence[str]) -> dict[str, str]:
+def shared_variables(job: PaddleJob, worker_addresses: Sequence[str], port: int) -> dict[str, str]:
     """What all pods of the job are told, rank by rank: the data of the config map."""
     return {
         "PADDLE_JOB_ID": f"{job.metadata.namespace}-{job.metadata.name}",
-        "PADDLE_PORT": str(job.port),
+        "PADDLE_PORT": str(port),
         "PADDLE_TRAINERS": ",".join(worker_addresses),
         "PADDLE_TRAINERS_NUM": str(len(worker_addresses)),
-        "PADDLE_TRAINER_ENDPOINTS": ",".join(f"{address}:{job.port}" for address in worker_addresses),
+        "PADDLE_TRAINER_ENDPOINTS": ",".join(f"{address}:{port}" for address in worker_addresses),
         "TRAINER_PORTS_NUM": str(PORTS_PER_POD),
     }
 

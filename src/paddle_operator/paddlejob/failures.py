@@ -1,6 +1,6 @@
 """Which pod is to blame when a job fails, and how that reads."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from paddle_operator.api.core import ContainerStatus, Pod
@@ -12,7 +12,8 @@ from .verdicts import Verdict
 
 # Ends that only mean "a peer died": Paddle's launcher reports 250, a plain script aborts with 134.
 VICTIM_EXIT_CODES = frozenset({134, 250})
-_NEVER = datetime.max.replace(tzinfo=UTC)
+CAUSE_PATIENCE = timedelta(seconds=5)
+_NEVER = datetime.max.replace(tzinfo=UTC) - CAUSE_PATIENCE
 
 
 class _Candidate(NamedTuple):
@@ -25,12 +26,32 @@ class _Candidate(NamedTuple):
 
 def find_failed_pod(seen: Observed) -> Failure | None:
     """The first cause: victims of a dead peer come last, then the earliest end, then the lowest rank."""
-    failed = [
+    failed = _failed_pods(seen)
+    if not failed or cause_awaited_until(seen) is not None:
+        return None
+    return _describe(min(failed, key=_blame))
+
+
+def cause_awaited_until(seen: Observed) -> datetime | None:
+    """Victims may end before the one who killed them: its launcher looks only now and then.
+
+    So the cause gets a moment to show. Clocks of nodes differ: a time that makes no sense is not waited for.
+    """
+    blames = [_blame(candidate) for candidate in _failed_pods(seen)]
+    only_victims = bool(blames) and all(victim for victim, _, _ in blames)
+    others_run = any(verdict in {Verdict.RUNNING, Verdict.STARTING} for verdict in seen.verdicts.values())
+    if not only_victims or not others_run:
+        return None
+    ended = max(end for _, end, _ in blames)
+    return ended + CAUSE_PATIENCE if ended <= seen.now < ended + CAUSE_PATIENCE else None
+
+
+def _failed_pods(seen: Observed) -> list[_Candidate]:
+    return [
         _Candidate(seen.slots[name], pod, _broken_containers(pod, seen.training_container(name)))
         for name, pod in seen.own.items()
         if seen.verdicts[name] is Verdict.FAILED
     ]
-    return _describe(min(failed, key=_blame)) if failed else None
 
 
 def find_lost_pod(seen: Observed) -> Failure | None:

@@ -4,6 +4,7 @@ from typing import Any
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import (
+    ANNOTATION_PORT,
     ANNOTATION_RESOURCE,
     GROUP,
     LABEL_ATTEMPT,
@@ -12,6 +13,7 @@ from paddle_operator.api.names import (
     LABEL_RES_NAME,
     LABEL_RES_TYPE,
     LABEL_ROLE,
+    PADDLE_PORT,
     PREFIX,
     pod_name,
 )
@@ -42,7 +44,11 @@ def build_pod(job: PaddleJob, role: Role, rank: int) -> Manifest:
                 LABEL_ROLE: str(role),
                 LABEL_INDEX: str(rank),
             },
-            "annotations": {**_users(template, "annotations"), ANNOTATION_RESOURCE: str(role)},
+            "annotations": {
+                **_users(template, "annotations"),
+                ANNOTATION_RESOURCE: str(role),
+                **({ANNOTATION_PORT: str(job.port)} if job.port != PADDLE_PORT else {}),
+            },
             "ownerReferences": [owner_reference(job)],
         },
         "spec": spec,

@@ -11,7 +11,7 @@ from paddle_operator.plan import Create, Emit, Plan, Step
 
 from .cleanup import clean_up
 from .config_map import missing_config_map
-from .failures import find_failed_pod, find_lost_pod
+from .failures import cause_awaited_until, find_failed_pod, find_lost_pod
 from .finalizer import release
 from .nudge import next_nudge, nudges
 from .observed import Observed
@@ -77,7 +77,7 @@ def _say_terminating(seen: Observed) -> Plan:
 
 
 def _wake_at(seen: Observed, status: PaddleJobStatus, obstacle: Obstacle | None) -> datetime | None:
-    times = [next_nudge(seen)]
+    times = [next_nudge(seen), cause_awaited_until(seen)]
     if obstacle is not None and obstacle.end is not End.BY_EDIT:
         times.append(seen.now + LOOK_AGAIN_AFTER)
     if status != seen.job.status and (due := write_due(seen, status)) > seen.now:

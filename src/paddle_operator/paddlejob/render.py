@@ -16,4 +16,4 @@ def render(job: PaddleJob) -> list[Manifest]:
     job = msgspec.structs.replace(job, metadata=msgspec.structs.replace(job.metadata, uid=uid))
     pods = [build_pod(job, role, rank) for role, spec in job.roles.items() for rank in range(spec.replicas)]
     workers = [pod_name(job.metadata.name, Role.WORKER, rank) for rank in range(job.spec.worker.replicas)]
-    return [*pods, build_config_map(job, [f"<address of {name}>" for name in workers])]
+    return [*pods, build_config_map(job, [f"<address of {name}>" for name in workers], job.port)]

@@ -23,8 +23,10 @@ class Setting:
     def of(cls, written: str) -> Self:
         where, equals, text = written.partition("=")
         path = _path(where)
-        if not equals or path is None:
-            raise BadDocument(Problem(f"--set {written}", f"is no PATH=VALUE; {_EXAMPLE}"))
+        if not equals or path is None or path[0] not in {"metadata", "spec"}:
+            raise BadDocument(
+                Problem(f"--set {written}", f"is no PATH=VALUE in metadata or spec; {_EXAMPLE}")
+            )
         try:
             values = read_documents(text)
         except BadDocument as bad:

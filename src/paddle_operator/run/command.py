@@ -2,12 +2,12 @@
 
 import asyncio
 import functools
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from rich.console import Console
 
 from paddle_operator.api.crd import paddle_job_schema
 from paddle_operator.api.documents import BadDocument
@@ -22,7 +22,15 @@ from paddle_operator.local.node import Bell, LocalNode
 from paddle_operator.local.pod_life import Place
 from paddle_operator.local.process import can_isolate
 from paddle_operator.local.supplies import Supplies
-from paddle_operator.local.support import Host, paddle_is_installed, refusals, warnings, without_accelerators
+from paddle_operator.local.support import (
+    Host,
+    claims,
+    paddle_is_installed,
+    refusals,
+    unused_images,
+    warnings,
+    without_accelerators,
+)
 from paddle_operator.local.volumes import Shelf
 from paddle_operator.log import LogFormat, LogLevel, configure
 from paddle_operator.memory.cluster import MemoryCluster
@@ -41,7 +49,7 @@ from .request import (
     read_sources,
     refuse_where,
 )
-from .screen import Screen, screen_for
+from .screen import Output, Screen, screen_for
 from .session import Result, Session
 from .workspace import Workspace, volumes_folder, workspace
 
@@ -72,6 +80,7 @@ class Prepared:
     metric: Metric
     machine: Machine
     timeout_seconds: float | None
+    volumes: Path
     warnings: list[str]
 
     @property
@@ -85,19 +94,23 @@ def run_jobs(options: Options, warn: Callable[[str], None]) -> Result:
     prepared = prepare(options)
     for line in prepared.warnings:
         warn(line)
-    console = Console(stderr=options.on_stderr)
+    console = Output(stderr=options.on_stderr)
     with workspace(options.keep) as place:
         screen = screen_for(console, logs=options.logs)
         try:
-            result = execute(prepared, options, screen, place)
+            result = execute(prepared, screen, place)
         finally:
-            screen.close()
-        report(result, console, place.logs)
+            with suppress(OSError):
+                screen.close()
+        with suppress(OSError):  # nobody is there to read it
+            report(result, console, place.logs)
     return result
 
 
 def prepare(options: Options) -> Prepared:
     """Refused, with all that is wrong, before anything is made."""
+    if sys.platform != "linux":
+        raise Refused([f"run needs Linux, not {sys.platform}; use a virtual machine or a cluster"])
     try:
         metric = Metric.of(options.metric)
         timeout_seconds = seconds(options.timeout) if options.timeout else None
@@ -107,37 +120,38 @@ def prepare(options: Options) -> Prepared:
         raise Refused(map(str, bad.problems)) from None
     except (BadMetric, BadImage, BadDuration) as bad:
         raise Refused([str(bad)]) from None
-    if options.keep is not None and options.keep.exists() and any(options.keep.iterdir()):
-        raise Refused([f"--keep {options.keep}: is there already and not empty; name a new folder"])
     request = load(read_sources(options.files), options.namespace, _edit(settings))
     machine = Machine.here(isolates=_isolates())
     images = {job.metadata.key: Images(entries, source.folder) for source, job in request.jobs}
     hosts = {key: _host(machine, images[key], request, key.namespace) for key in images}
+    _refuse_unused_images(options, [job for _, job in request.jobs])
     refuse_where(request, lambda job: [*not_served(job), *refusals(job, hosts[job.metadata.key])])
     told = [
         complaint(source, job, problem) for source, job in request.jobs for problem in warnings(job, machine)
     ]
     told += [*dropped_variables_in(request), *request.passed_over]
-    return Prepared(request, images, metric, machine, timeout_seconds, told)
+    volumes = _make_folders(options, needs_volumes=any(claims(job) for _, job in request.jobs))
+    return Prepared(request, images, metric, machine, timeout_seconds, volumes, told)
 
 
-def execute(prepared: Prepared, options: Options, screen: Screen, place: Workspace) -> Result:
+def execute(prepared: Prepared, screen: Screen, place: Workspace) -> Result:
     with place.operator_log.open("w") as file:
         configure(LogLevel.INFO, LogFormat.CONSOLE, file)
         try:
-            session = _session(prepared, options, place, Block.take(), screen)
-            return asyncio.run(session.run(prepared.jobs, list(prepared.request.config_maps.values())))
+            with Block.take() as block:
+                session = _session(prepared, place, block, screen)
+                return asyncio.run(session.run(prepared.jobs, list(prepared.request.config_maps.values())))
         except NoRoom as error:
             raise Refused([str(error)]) from None
 
 
-def _session(prepared: Prepared, options: Options, place: Workspace, block: Block, screen: Screen) -> Session:
+def _session(prepared: Prepared, place: Workspace, block: Block, screen: Screen) -> Session:
     memory = MemoryCluster(wall_clock, {PADDLE_JOBS: paddle_job_schema()})
     supplies = Supplies(memory, prepared.request.secrets)
     bell = Bell()
     shared = Place(
         images=prepared.images,
-        shelf=Shelf(place.pods, options.volumes or volumes_folder(), supplies),
+        shelf=Shelf(place.pods, prepared.volumes, supplies),
         logs=place.logs,
         scratch=place.scratch,
         isolates=prepared.machine.isolates,
@@ -150,9 +164,43 @@ def _session(prepared: Prepared, options: Options, place: Workspace, block: Bloc
     return Session(memory, node, block, gatherer, screen, place, prepared.timeout_seconds)
 
 
+def _refuse_unused_images(options: Options, jobs: list[PaddleJob]) -> None:
+    named = [entry.partition("=")[0] for entry in options.images]
+    if unused := unused_images(named, jobs):
+        raise Refused(
+            f"--image {name}: no container has this image; there are {', '.join(sorted(found))}"
+            for name, found in unused.items()
+        )
+
+
 def _isolates() -> bool:
     with tempfile.TemporaryDirectory() as folder:
         return asyncio.run(can_isolate(Path(folder)))
+
+
+def _entries(documents: Mapping[Key, Manifest], namespace: str) -> dict[str, set[str]]:
+    parts = ("data", "stringData", "binaryData")
+    return {
+        key.name: {entry for part in parts for entry in document.get(part) or {}}
+        for key, document in documents.items()
+        if key.namespace == namespace
+    }
+
+
+def _make_folders(options: Options, *, needs_volumes: bool) -> Path:
+    """Those that the user names, and that of the volumes if there are any; returns the latter."""
+    volumes = (options.volumes or volumes_folder()).absolute()
+    wanted = {"--keep": options.keep, "--volumes": volumes if needs_volumes or options.volumes else None}
+    for option, folder in wanted.items():
+        try:
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            advice = f"name a folder that can be made with {option}"
+            raise Refused([f"{option} {folder}: {error.strerror or error}; {advice}"]) from None
+    if options.keep is not None and any(options.keep.iterdir()):
+        raise Refused([f"--keep {options.keep}: is there already and not empty; name a new folder"])
+    return volumes
 
 
 def _edit(settings: list[Setting]) -> Callable[[Manifest], Manifest]:
@@ -164,6 +212,6 @@ def _host(machine: Machine, images: Images, request: Request, namespace: str) ->
         machine,
         images,
         has_paddle=paddle_is_installed(),
-        config_maps={key.name for key in request.config_maps if key.namespace == namespace},
-        secrets={key.name for key in request.secrets if key.namespace == namespace},
+        config_maps=_entries(request.config_maps, namespace),
+        secrets=_entries(request.secrets, namespace),
     )

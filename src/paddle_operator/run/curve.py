@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import ceil, isfinite, nan
 from typing import Self
 
-from paddle_operator.run.scene import Measurement
+from .scene import Measurement
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 WIDEST_LABEL = len("-1.234e+100")

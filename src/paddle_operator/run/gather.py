@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from paddle_operator.api.core import ContainerStatus, Pod
+from paddle_operator.api.core import ContainerState, ContainerStatus, Pod
 from paddle_operator.api.meta import Condition
 from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_TYPE, TRAINING_CONTAINER
 from paddle_operator.api.paddlejob import PaddleJob
@@ -13,6 +13,7 @@ from paddle_operator.api.resources import PADDLE_JOBS, PODS
 from paddle_operator.cluster import Scope
 from paddle_operator.local.pod_life import log_file
 from paddle_operator.memory.cluster import MemoryCluster
+from paddle_operator.paddlejob.cleanup import STOP_AFTER_SECONDS
 
 from .metrics import Metric
 from .scene import JobScene, Measurement, PodScene, Scene
@@ -33,13 +34,38 @@ class Line:
 
 
 @dataclass
+class Measured:
+    """What was measured so far, thinned out evenly: a curve needs no more, and a run may last for weeks."""
+
+    latest: Measurement | None = None
+    _kept: list[Measurement] = field(default_factory=list)
+    _stride: int = 1
+    _count: int = 0
+
+    def add(self, measurement: Measurement) -> None:
+        self.latest = measurement
+        if self._count % self._stride == 0:
+            self._kept.append(measurement)
+        self._count += 1
+        if len(self._kept) >= MOST_MEASUREMENTS:
+            del self._kept[1::2]
+            self._stride *= 2
+
+    @property
+    def curve(self) -> tuple[Measurement, ...]:
+        ends_with_latest = self.latest is None or self._kept[-1] is self.latest
+        return (*self._kept,) if ends_with_latest else (*self._kept, self.latest)  # type: ignore[arg-type]
+
+
+@dataclass
 class _PodTrace:
     """What a pod has shown so far; it outlives the pod."""
 
     index: int
-    tail: Tail
     scene: PodScene
-    measured: list[Measurement] = field(default_factory=list)
+    tails: dict[str, Tail] = field(default_factory=dict)
+    """By the container; the first is the one that trains."""
+    measured: Measured = field(default_factory=Measured)
 
 
 @dataclass
@@ -60,33 +86,48 @@ class Gatherer:
                 self._remember(change.object)
 
     async def look(self) -> tuple[Scene, list[Line]]:
+        """The jobs first: what is then read holds all that an ended one has printed."""
         jobs = (await self.memory.list(PADDLE_JOBS, Scope())).items
-        lines = [line for traces in self._pods.values() for line in self._read(traces.values())]
-        return Scene(tuple(self._job(job) for job in jobs if isinstance(job, PaddleJob))), lines
+        lines = self.read()
+        return self.scene([job for job in jobs if isinstance(job, PaddleJob)]), lines
+
+    def scene(self, jobs: Iterable[PaddleJob]) -> Scene:
+        return Scene(tuple(map(self._job, jobs)))
+
+    def read(self) -> list[Line]:
+        """What has been printed since; some of it, if that was very much."""
+        traces = [trace for traces in self._pods.values() for trace in traces.values()]
+        return [line for trace in traces for line in self._read_pod(trace)]
 
     def _remember(self, pod: Pod) -> None:
         owner = pod.metadata.controller
         if owner is None:
             return
         traces = self._pods.setdefault(f"{pod.metadata.namespace}/{owner.name}", {})
-        name, trace = pod.metadata.name, traces.get(pod.metadata.name)
+        scene, trace = _pod_scene(pod), traces.get(pod.metadata.name)
         if trace is None:
-            tail = Tail(log_file(self.logs, pod.metadata.key, _training_container(pod)))
-            index = sum(map(len, self._pods.values()))
-            trace = traces[name] = _PodTrace(index, tail, _pod_scene(pod, "", None))
-        latest = trace.measured[-1] if trace.measured else None
-        trace.scene = _pod_scene(pod, trace.tail.last, latest)
+            trace = _PodTrace(sum(map(len, self._pods.values())), scene)
+            traces[pod.metadata.name] = trace
+        for container in _containers(pod):
+            trace.tails.setdefault(container, Tail(log_file(self.logs, pod.metadata.key, container)))
+        trace.scene = replace(scene, last_line=trace.scene.last_line, latest=trace.scene.latest)
 
-    def _read(self, traces: Iterable[_PodTrace]) -> list[Line]:
+    def _read_pod(self, trace: _PodTrace) -> list[Line]:
         read: list[Line] = []
-        for trace in traces:
-            for text in trace.tail.new_lines(is_complete=trace.scene.state in ENDED):
-                read.append(Line(trace.scene.name, trace.index, text))
-                if (measurement := self.metric.measure(text)) is not None:
-                    trace.measured = [*thinned(trace.measured), measurement]
-            latest = trace.measured[-1] if trace.measured else None
-            trace.scene = replace(trace.scene, last_line=trace.tail.last, latest=latest)
+        training, *_ = trace.tails
+        for container, tail in trace.tails.items():
+            name = trace.scene.name if container == training else f"{trace.scene.name}/{container}"
+            lines = tail.new_lines(is_complete=trace.scene.state in ENDED)
+            read += [Line(name, trace.index, text) for text in lines]
+            if container == training:
+                self._measure(trace, tail, lines)
         return read
+
+    def _measure(self, trace: _PodTrace, tail: Tail, lines: list[str]) -> None:
+        for text in lines:
+            if (measurement := self.metric.measure(text)) is not None:
+                trace.measured.add(measurement)
+        trace.scene = replace(trace.scene, last_line=tail.last, latest=trace.measured.latest)
 
     def _job(self, job: PaddleJob) -> JobScene:
         name, status = str(job.metadata.key), job.status
@@ -102,17 +143,12 @@ class Gatherer:
             condition=_in_one_line(status.conditions),
             seconds=(until - born).total_seconds(),
             pods=tuple(trace.scene for trace in ordered),
-            curve=next((tuple(trace.measured) for trace in ordered if trace.measured), ()),
+            curve=next((curve for trace in ordered if (curve := trace.measured.curve)), ()),
             finished=status.finished,
         )
 
 
-def thinned(measured: list[Measurement]) -> list[Measurement]:
-    """Every second one once there are too many: a curve needs no more, and a run may last for weeks."""
-    return measured if len(measured) < MOST_MEASUREMENTS else measured[::2]
-
-
-def _pod_scene(pod: Pod, last_line: str, latest: Measurement | None) -> PodScene:
+def _pod_scene(pod: Pod) -> PodScene:
     labels = pod.metadata.labels
     state, reason = _state(pod)
     return PodScene(
@@ -123,38 +159,49 @@ def _pod_scene(pod: Pod, last_line: str, latest: Measurement | None) -> PodScene
         state=state,
         reason=reason,
         restarts=sum(one.restart_count for one in pod.status.container_statuses),
-        last_line=last_line,
-        latest=latest,
+        last_line="",
+        latest=None,
     )
 
 
 def _state(pod: Pod) -> tuple[str, str]:
-    status = pod.status
-    statuses = (*status.init_container_statuses, *status.container_statuses)
-    reason = status.reason or next(filter(None, map(_reason, statuses)), "")
+    """A side-car may fail and a peer may be ended: what became of training is what counts."""
+    status, name = pod.status, _containers(pod)[0]
+    everyone = (*status.init_container_statuses, *status.container_statuses)
+    training = next((one for one in everyone if one.name == name), None)
+    end = training.state.terminated if training is not None else None
+    if status.phase in ENDED and end is not None and end.exit_code == 0 and not status.reason:
+        return "Succeeded", ""
     if status.phase in ENDED:
-        return status.phase, reason
+        stopped = pod.spec.active_deadline_seconds == STOP_AFTER_SECONDS
+        told = "ended by the operator" if stopped and status.reason else status.reason
+        return status.phase, told or _first_reason(training, *everyone)
     if pod.metadata.terminating:
         return "Terminating", ""
     if status.phase == "Pending":
-        return ("Starting" if status.pod_ip else "Pending"), reason
-    return status.phase, reason
+        return ("Starting" if status.pod_ip else "Pending"), _first_reason(training, *everyone)
+    return status.phase, _reason(training)
 
 
-def _reason(container: ContainerStatus) -> str:
-    state = container.state
+def _first_reason(*containers: ContainerStatus | None) -> str:
+    return next(filter(None, map(_reason, containers)), "")
+
+
+def _reason(container: ContainerStatus | None) -> str:
+    state = container.state if container is not None else ContainerState()
     if state.terminated is not None and state.terminated.exit_code:
         return f"exit code {state.terminated.exit_code}"
     if state.waiting is None:
         return ""
-    return (
-        f"{state.waiting.reason}: {state.waiting.message}" if state.waiting.message else state.waiting.reason
-    )
+    return ": ".join(filter(None, (state.waiting.reason, state.waiting.message)))
 
 
-def _training_container(pod: Pod) -> str:
+def _containers(pod: Pod) -> list[str]:
+    """The one that trains comes first."""
     names = [container.name for container in pod.spec.containers]
-    return TRAINING_CONTAINER if TRAINING_CONTAINER in names else names[0]
+    training = TRAINING_CONTAINER if TRAINING_CONTAINER in names else names[0]
+    initial = [status.name for status in pod.status.init_container_statuses]
+    return [training, *(name for name in [*initial, *names] if name != training)]
 
 
 def _in_one_line(conditions: tuple[Condition, ...]) -> str:

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from paddle_operator.run.curve import loss_text
-from paddle_operator.run.metrics import readable
-from paddle_operator.run.scene import JobScene, Measurement, PodScene, Scene
+from .curve import loss_text
+from .metrics import readable
+from .scene import JobScene, Measurement, PodScene, Scene
 
 MOST_PODS_ONE_BY_ONE = 8
 MOST_REASONS = 3
@@ -51,11 +51,11 @@ class _JobLines:
         return f"{self._seconds:.1f}s {news}"
 
     def _verdict_changes(self, job: JobScene) -> list[str]:
-        verdict = _verdict(job)
-        if verdict in {"", self._verdict}:
+        told = verdict(job)
+        if told in {"", self._verdict}:
             return []
-        self._verdict = verdict
-        return [f"{self._name} {verdict}"]
+        self._verdict = told
+        return [f"{self._name} {told}"]
 
     def _pod_changes(self, pods: Sequence[PodScene]) -> list[str]:
         before, self._pods = self._pods, {pod.name: pod for pod in pods}
@@ -93,7 +93,7 @@ class _JobLines:
         return [f"{self._name} {text}"]
 
 
-def _verdict(job: JobScene) -> str:
+def verdict(job: JobScene) -> str:
     """`Running: 2 of 2 pods run`: the type of a condition is left out where it only repeats the phase."""
     condition = readable(job.condition)
     kind, _, message = condition.partition(": ")

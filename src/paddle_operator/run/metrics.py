@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from paddle_operator.run.scene import Measurement
+from .scene import Measurement
 
 LONGEST_LINE = 2000
 """Characters that are looked at: nobody reads more of a line, and no pattern is slow on so few."""

@@ -11,6 +11,7 @@ from paddle_operator.api.paddlejob import PaddleJob, Phase
 from paddle_operator.local.pod_life import log_file
 from paddle_operator.local.support import INSTALL_PADDLE
 
+from .lines import verdict
 from .metrics import readable
 from .scene import JobScene
 from .session import End, Result
@@ -55,7 +56,7 @@ def _verdict(job: PaddleJob, scene: JobScene, end: End) -> str:
         condition = find_condition(job.status.conditions, FAILED)
         return f"{name} Failed {after}: {condition.message if condition else 'no reason is known'}"
     how = "stopped by you" if end is End.INTERRUPTED else "out of time (--timeout)"
-    return f"{name} {how} {after}; it was {job.status.phase or 'not started'}: {scene.condition}"
+    return f"{name} {how} {after}; it was {verdict(scene) or 'not started'}"
 
 
 def _style(job: PaddleJob) -> str:

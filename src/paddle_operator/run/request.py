@@ -114,6 +114,8 @@ def complaint(source: Source, job: PaddleJob, problem: Problem) -> str:
 def _read(name: str) -> Iterator[Source]:
     path = Path(name)
     if name == "-":
+        if sys.stdin is None:
+            raise Refused(["standard input is closed; name a file"])
         yield Source("standard input", _decoded("standard input", sys.stdin.buffer.read()), Path.cwd())
     elif path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())

@@ -1,6 +1,7 @@
 """Where the scenes of a run are shown: a live picture on a terminal, plain lines elsewhere."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Sequence
 from typing import Protocol
 
 from rich.console import Console
@@ -14,13 +15,23 @@ from .scene import Scene
 from .view import draw, prefix_style
 
 
+class Output(Console):
+    """rich would end the program when a reader goes away; there may be checkpoints to save."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        # Or Python would complain at its end that the last bytes cannot be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+        raise BrokenPipeError
+
+
 class Screen(Protocol):
     def show(self, scene: Scene) -> None: ...
 
     def say(self, text: str) -> None:
         """A line that stays."""
 
-    def print_logs(self, lines: Iterable[Line]) -> None: ...
+    def print_logs(self, lines: Sequence[Line]) -> None: ...
 
     def close(self) -> None: ...
 
@@ -36,15 +47,21 @@ class PlainScreen:
             self.say(text)
 
     def say(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+        self._print(Text(text))
 
-    def print_logs(self, lines: Iterable[Line]) -> None:
-        for line in lines if self._wants_logs else ():
-            prefix = Text(f"{line.pod} | ", style=prefix_style(line.index))
-            self._console.print(prefix + readable(line.text), soft_wrap=True)
+    def print_logs(self, lines: Sequence[Line]) -> None:
+        if self._wants_logs and lines:
+            # One print for all: a page of its own for each would take longer than the job.
+            page = Text()
+            for line in lines:
+                page.append(f"{line.pod} | ", prefix_style(line.index)).append(f"{readable(line.text)}\n")
+            self._print(page, end="")
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def _print(self, text: Text, end: str = "\n") -> None:
+        self._console.print(text, soft_wrap=True, end=end)
 
 
 class TerminalScreen(PlainScreen):
@@ -63,5 +80,19 @@ class TerminalScreen(PlainScreen):
         self._live.stop()
 
 
+class NoScreen:
+    """For when nobody is there any more: what was begun is ended in order."""
+
+    def show(self, scene: Scene) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+    def print_logs(self, lines: Sequence[Line]) -> None: ...
+
+    def close(self) -> None: ...
+
+
 def screen_for(console: Console, *, logs: bool) -> Screen:
-    return (TerminalScreen if console.is_terminal else PlainScreen)(console, logs=logs)
+    # Not console.is_terminal: FORCE_COLOR wants colours in a CI log, not a picture that is redrawn.
+    can_redraw = console.file.isatty() and not console.is_dumb_terminal
+    return (TerminalScreen if can_redraw else PlainScreen)(console, logs=logs)

@@ -22,7 +22,7 @@ from paddle_operator.memory.cluster import MemoryCluster
 
 from .gather import Gatherer
 from .scene import Scene
-from .screen import Screen
+from .screen import NoScreen, Screen
 from .workspace import Workspace
 
 LOOKS_PER_SECOND = 5
@@ -75,14 +75,16 @@ class Session:
 
     async def _see_through(self) -> Result:
         end = await self._until_end()
+        # From here on there is nothing to ask for any more: a signal kills.
+        self._interrupts.set()
         listed = await self.memory.list(PADDLE_JOBS, Scope())
         jobs = tuple(job for job in listed.items if isinstance(job, PaddleJob))
         manifests = tuple(self.memory.manifest(PADDLE_JOBS, job.metadata.key) or {} for job in jobs)
-        scene = await self._show()
         await self._clear_away(jobs)
+        await self._read_to_the_end()
         if self.place.kept != self.place.root:
             self.place.objects.write_bytes(write_documents(self.memory.history.last_seen()))
-        return Result(end, jobs, manifests, scene)
+        return Result(end, jobs, manifests, self.gatherer.scene(jobs))
 
     async def _until_end(self) -> End:
         loop = asyncio.get_running_loop()
@@ -95,6 +97,7 @@ class Session:
                 self.screen.say("Stopping the jobs. Ctrl-C again kills them.")
                 return End.INTERRUPTED
             if deadline is not None and loop.time() >= deadline:
+                self.screen.say("Out of time. Stopping the jobs; Ctrl-C kills them.")
                 return End.TIMED_OUT
             await _first_of(self._interrupts, 1 / LOOKS_PER_SECOND)
 
@@ -102,15 +105,28 @@ class Session:
         """Delete the jobs and wait for their pods to go, as gracefully as these ask for."""
         for job in jobs:
             await self.memory.delete(Target.of(PADDLE_JOBS, job))
-        while (await self.memory.list(PODS, Scope())).items and not self._killed.is_set():
+        loop = asyncio.get_running_loop()
+        patience = loop.time() + 1
+        while (left := (await self.memory.list(PODS, Scope())).items) and not self._killed.is_set():
+            if patience and loop.time() > patience:
+                patience = 0.0
+                self.screen.say(f"Waiting for {len(left)} pods to end. Ctrl-C kills them.")
             await _first_of(self._killed, 1 / LOOKS_PER_SECOND)
-        _, last_words = await self.gatherer.look()
-        self.screen.print_logs(last_words)
+
+    async def _read_to_the_end(self) -> None:
+        while (lines := self.gatherer.read()) and not self._killed.is_set():
+            self.screen.print_logs(lines)
+            await asyncio.sleep(0)
 
     async def _show(self) -> Scene:
         scene, lines = await self.gatherer.look()
-        self.screen.print_logs(lines)
-        self.screen.show(scene)
+        try:
+            self.screen.print_logs(lines)
+            self.screen.show(scene)
+        except OSError:
+            # The terminal was closed, or the reader of a pipe is gone: as good as a Ctrl-C.
+            self.screen = NoScreen()
+            self._interrupts.set()
         return scene
 
     def _manifest(self, job: PaddleJob) -> Manifest:
@@ -137,7 +153,8 @@ class Session:
             (self._killed if self._interrupts.is_set() else self._interrupts).set()
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, heed)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                asyncio.get_running_loop().add_signal_handler(number, heed)
 
 
 async def _first_of(event: asyncio.Event, seconds: float) -> None:

@@ -1,10 +1,12 @@
 """Follows a log file that others write: whole lines, as they come."""
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 18
+FARTHEST_BEHIND = 16 << 20
 LONGEST_LINE = 1 << 14
 # A progress bar goes back to the start of its line; each of its states counts as a line.
 _BREAK = re.compile(rb"\r?\n|\r")
@@ -18,12 +20,13 @@ class Tail:
     _rest: bytes = field(default=b"")
 
     def new_lines(self, *, is_complete: bool = False) -> list[str]:
-        """At most a megabyte at a time; a line that never ends is cut.
+        """At most a quarter of a megabyte at a time; a line that never ends is cut.
 
         When nobody writes any more (``is_complete``), what stands behind the last break is a line too.
         """
         try:
             with self.path.open("rb") as file:
+                skipped = self._skip(file.seek(0, os.SEEK_END))
                 file.seek(self._read)
                 found = file.read(MOST_BYTES)
         except FileNotFoundError:
@@ -35,7 +38,15 @@ class Tail:
             whole, self._rest = [*whole, self._rest], b""
         lines = [line[:LONGEST_LINE].decode(errors="replace") for line in whole]
         self.last = next((line for line in reversed(lines) if line.strip()), self.last)
-        return lines
+        return [*skipped, *lines]
+
+    def _skip(self, size: int) -> list[str]:
+        """Who prints faster than anybody reads is followed at a distance, and that is said."""
+        if size - self._read <= FARTHEST_BEHIND:
+            return []
+        left_out = size - MOST_BYTES - self._read
+        self._read, self._rest = size - MOST_BYTES, b""
+        return [f"[{left_out / 1e6:.0f} MB are left out here; --keep DIR keeps the whole log]"]
 
 
 def last_lines(path: Path, count: int) -> list[str]:

@@ -16,9 +16,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from paddle_operator.run.curve import Scale, chart, evenly, loss_text, spark
-from paddle_operator.run.metrics import readable
-from paddle_operator.run.scene import JobScene, Measurement, PodScene, Scene
+from .curve import Scale, chart, evenly, loss_text, spark
+from .metrics import readable
+from .scene import JobScene, Measurement, PodScene, Scene
 
 INDENT = 2
 ROOMY = 14  # from this many rows on, the parts of a job stand apart

@@ -49,9 +49,9 @@ def workspace(keep: Path | None) -> Iterator[Workspace]:
         # Only now does it have a name that others look for, and find locked.
         root = unlocked.rename(unlocked.with_name(unlocked.name.removeprefix("new-")))
         place = Workspace(root, keep or root)
-        place.scratch.mkdir()
-        place.logs.mkdir(parents=True)
         try:
+            place.scratch.mkdir()
+            place.logs.mkdir(parents=True)
             yield place
         finally:
             shutil.rmtree(root, ignore_errors=True)
@@ -60,7 +60,11 @@ def workspace(keep: Path | None) -> Iterator[Workspace]:
 def volumes_folder() -> Path:
     """Where persistent volume claims are: what a job writes there is found again by the next one."""
     data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(data).expanduser() / "paddle-operator" / "volumes"
+    try:
+        base = Path(data).expanduser()
+    except RuntimeError:  # a user without a home
+        base = Path(tempfile.gettempdir()) / f"of-user-{os.getuid()}"
+    return base / "paddle-operator" / "volumes"
 
 
 def _sweep() -> None:

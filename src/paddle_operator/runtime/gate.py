@@ -20,7 +20,8 @@ class _Unseen:
 
     versions: dict[AnyResource, int] = field(default_factory=dict)
     deleted: list[Target] = field(default_factory=list)
-    outdated: list[Target] = field(default_factory=list)
+    outdated: list[tuple[Target, int]] = field(default_factory=list)
+    """With the number of lists at that time: what a fresh one shows is the truth, changed or not."""
 
 
 class CacheGate:
@@ -34,7 +35,8 @@ class CacheGate:
 
     def outdated(self, owner_uid: str, target: Target) -> None:
         """A write was refused because its object had moved on: that is still to be shown."""
-        self._unseen.setdefault(owner_uid, _Unseen()).outdated.append(target)
+        lists = self._stores[target.resource].lists
+        self._unseen.setdefault(owner_uid, _Unseen()).outdated.append((target, lists))
 
     def deleted(self, owner_uid: str, target: Target) -> None:
         self._unseen.setdefault(owner_uid, _Unseen()).deleted.append(target)
@@ -50,8 +52,9 @@ class CacheGate:
             if self._stores[resource].progress < version
         }
         unseen.deleted = [target for target in unseen.deleted if self._is_shown_alive(target)]
-        unseen.outdated = [target for target in unseen.outdated if self._is_shown_unchanged(target)]
-        behind = {*unseen.versions, *(target.resource for target in unseen.deleted + unseen.outdated)}
+        unseen.outdated = [one for one in unseen.outdated if self._is_shown_as_then(*one)]
+        targets = [*unseen.deleted, *(target for target, _ in unseen.outdated)]
+        behind = {*unseen.versions, *(target.resource for target in targets)}
         if not behind:
             del self._unseen[owner_uid]
         return behind
@@ -59,9 +62,10 @@ class CacheGate:
     def forget(self, owner_uid: str) -> None:
         self._unseen.pop(owner_uid, None)
 
-    def _is_shown_unchanged(self, target: Target) -> bool:
-        shown = self._stores[target.resource].get(target.key)
-        return shown is not None and Target.of(target.resource, shown) == target
+    def _is_shown_as_then(self, target: Target, lists: int) -> bool:
+        store = self._stores[target.resource]
+        shown = store.get(target.key)
+        return shown is not None and Target.of(target.resource, shown) == target and store.lists == lists
 
     def _is_shown_alive(self, target: Target) -> bool:
         """Being deleted is shown too: a graceful end may take its time."""

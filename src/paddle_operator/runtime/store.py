@@ -17,6 +17,8 @@ class Store(Generic[T]):
 
     def __init__(self, concerns: Callable[[KubeObject], Key | None]) -> None:
         self.progress = 0
+        self.lists = 0
+        """How often everything was listed anew."""
         self._concerns = concerns
         self._objects: dict[Key, T] = {}
         self._unreadable: dict[Key, Unreadable] = {}
@@ -77,6 +79,7 @@ class Store(Generic[T]):
         for key in [key for key in (*self._objects, *self._unreadable) if key not in listed]:
             touched |= self.drop(key)
         self.progress = progress
+        self.lists += 1
         return touched
 
     def advance(self, resource_version: str) -> None:

@@ -1,0 +1,35 @@
+"""Every write is refused once, each time with another error; nothing has changed, and the manager goes on."""
+
+from itertools import count
+
+import pytest
+from oracle import check_end, undisturbed
+from simulated import live
+from simulated_connection import Faults, RefusedWrite
+from tally import TALLY
+from workloads import LIVES
+
+from paddle_operator.cluster import ApiError, Conflict, Forbidden, Throttled, Unreachable
+
+ERRORS = [
+    Conflict("a webhook does not like it"),
+    Forbidden("exceeded quota"),
+    Throttled("too many requests", 1.0),
+    Unreachable("the server has a fault"),
+]
+
+
+@pytest.mark.parametrize("name", ["completes", "fails", "is-recreated"])
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_write_that_is_refused_once_changes_nothing_in_the_end(name: str, error: ApiError) -> None:
+    calm, end = undisturbed(name)
+    for write in count(1):
+        fault = RefusedWrite(write, error)
+        life = live(LIVES[name], Faults(refused=fault))
+        life.check()
+        check_end(life, end, fault)
+        if not life.witness.faults:
+            break
+        TALLY["refused writes"] += 1
+    # All writes of an undisturbed life were refused once.
+    assert write == len(calm.witness.writes) + 1
