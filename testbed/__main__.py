@@ -68,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--name", default="default", help="which testbed (default: %(default)s)")
         if name == "up":
             command.add_argument("--scheduler", action="store_true", help="start kube-scheduler as well")
+            command.add_argument(
+                "--node", action="store_true", help="and a real node: kubelet, containers, DNS (needs root)"
+            )
     return parser
 
 
@@ -77,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
             binaries.ensure()
             return 0
         case "up":
-            return _up(ControlPlane(options.name, scheduler=options.scheduler))
+            return _up(ControlPlane(options.name, scheduler=options.scheduler, node=options.node))
         case "down":
             return _down(ControlPlane(options.name))
         case "status":

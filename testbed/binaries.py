@@ -56,6 +56,7 @@ class Module:
         ingredients = [
             (self.folder / "go.mod").read_bytes(),
             (self.folder / "go.sum").read_bytes(),
+            *(file.read_bytes() for file in sorted(self.folder.glob("*.go"))),
             "\0".join(self.build_flags).encode(),
             go_version.encode(),
             platform.machine().encode(),
@@ -85,6 +86,7 @@ class Program:
 
 KUBERNETES = Module("kubernetes", "k8s.io/kubernetes", TOOLS / "kubernetes")
 ETCD = Module("etcd", "go.etcd.io/etcd/server/v3", TOOLS / "etcd")
+COREDNS = Module("coredns", "github.com/coredns/coredns", TOOLS / "coredns")
 
 PROGRAMS = {
     program.name: program
@@ -99,8 +101,13 @@ PROGRAMS = {
         ),
         Program("kube-scheduler", KUBERNETES, "k8s.io/kubernetes/cmd/kube-scheduler", "10 seconds"),
         Program("kubectl", KUBERNETES, "k8s.io/kubernetes/cmd/kubectl", "30 seconds"),
+        Program("kubelet", KUBERNETES, "k8s.io/kubernetes/cmd/kubelet", "1 minute"),
+        Program("kube-proxy", KUBERNETES, "k8s.io/kubernetes/cmd/kube-proxy", "10 seconds"),
+        Program("coredns", COREDNS, ".", "1 minute"),
     )
 }
+NODE_PROGRAMS = ("kubelet", "kube-proxy", "coredns")
+CONTROL_PLANE_PROGRAMS = tuple(name for name in PROGRAMS if name not in NODE_PROGRAMS)
 
 
 def cache_folder() -> Path:
@@ -110,7 +117,7 @@ def cache_folder() -> Path:
     return base / "paddle-operator"
 
 
-def ensure(names: Iterable[str] = tuple(PROGRAMS)) -> dict[str, Path]:
+def ensure(names: Iterable[str] = CONTROL_PLANE_PROGRAMS) -> dict[str, Path]:
     """Paths of these programs; each exists and is whole. Builds what is neither given nor in the cache."""
     return {name: ensure_program(PROGRAMS[name]) for name in names}
 

@@ -53,9 +53,15 @@ HEALTH_PATHS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the files of an instance are."""
+    """Where the files of an instance are, and whether it has a real node."""
 
     folder: Path
+    node: bool = False
+
+    @property
+    def api_address(self) -> str:
+        """Of the API server: a node cannot reach the loopback of its host."""
+        return ADVERTISE_ADDRESS if self.node else HOST
 
     @property
     def record(self) -> Path:
@@ -148,7 +154,7 @@ def _api_server(layout: Layout, ports: Mapping[str, int]) -> tuple[str, ...]:
         f"--etcd-cafile={layout.ca}",
         f"--etcd-certfile={layout.certificate('etcd-client')}",
         f"--etcd-keyfile={layout.key('etcd-client')}",
-        *_serving(layout, ports[API_SERVER]),
+        *_serving(layout, ports[API_SERVER], layout.api_address),
         f"--advertise-address={ADVERTISE_ADDRESS}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         f"--service-account-issuer={ISSUER}",
@@ -157,6 +163,9 @@ def _api_server(layout: Layout, ports: Mapping[str, int]) -> tuple[str, ...]:
         f"--token-auth-file={layout.tokens}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-client-certificate={layout.certificate('etcd-client')}",
+        f"--kubelet-client-key={layout.key('etcd-client')}",
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
         # It taints every new node, and the one who would lift the taint is among OMITTED_CONTROLLERS.
         "--disable-admission-plugins=TaintNodesByCondition",
@@ -171,7 +180,7 @@ def _controller_manager(layout: Layout, ports: Mapping[str, int]) -> tuple[str, 
     return (
         f"--kubeconfig={layout.kubeconfig('system:kube-controller-manager')}",
         *_serving(layout, ports[CONTROLLER_MANAGER]),
-        "--controllers=" + ",".join(["*", *(f"-{name}" for name in OMITTED_CONTROLLERS)]),
+        "--controllers=" + ",".join(["*", *(f"-{name}" for name in _omitted_controllers(layout))]),
         "--use-service-account-credentials=true",
         f"--service-account-private-key-file={layout.key('service-accounts')}",
         f"--root-ca-file={layout.ca}",
@@ -181,6 +190,10 @@ def _controller_manager(layout: Layout, ports: Mapping[str, int]) -> tuple[str, 
         # By default a claim waits 8 to 16 seconds for its volume.
         "--pvclaimbinder-sync-period=1s",
     )
+
+
+def _omitted_controllers(layout: Layout) -> tuple[str, ...]:
+    return ("node-ipam-controller",) if layout.node else OMITTED_CONTROLLERS
 
 
 def _scheduler(layout: Layout, ports: Mapping[str, int]) -> tuple[str, ...]:
@@ -193,9 +206,9 @@ def _scheduler(layout: Layout, ports: Mapping[str, int]) -> tuple[str, ...]:
     )
 
 
-def _serving(layout: Layout, port: int) -> tuple[str, ...]:
+def _serving(layout: Layout, port: int, address: str = HOST) -> tuple[str, ...]:
     return (
-        f"--bind-address={HOST}",
+        f"--bind-address={address}",
         f"--secure-port={port}",
         # We hold the port until the component has it, see `reserved_ports`.
         "--permit-port-sharing=true",

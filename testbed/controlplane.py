@@ -7,12 +7,13 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from testbed import binaries, processes
+from testbed.box import COMPONENT as BOX
+from testbed.box import Box, require_means
 from testbed.components import (
     API_SERVER,
     CONTROLLER_MANAGER,
     ETCD,
     HEALTH_PATHS,
-    HOST,
     SCHEDULER,
     Layout,
     flags_of,
@@ -28,8 +29,10 @@ from testbed.instance import (
     prepare,
     reserved_ports,
 )
+from testbed.node_services import NodeLayout
 from testbed.probe import Prober
 from testbed.progress import Progress
+from testbed.realnode import RealNode
 
 START_TIMEOUT_SECONDS = 120.0
 POLL_SECONDS = 0.05
@@ -53,16 +56,23 @@ class ComponentStatus:
 class ControlPlane:
     """etcd, kube-apiserver and kube-controller-manager (and kube-scheduler if asked for) on loopback.
 
+    With a real node, of which a machine can have only one at a time, it listens on the link to that node.
+
     Any number can run side by side, each under a name. All state is on disk and in the processes: a second
     object with the same name, also in another process, speaks of the same control plane. As a context manager
     it is up inside and gone afterwards. Attributes about addresses and credentials need it to be up.
     """
 
-    def __init__(self, name: str = "default", *, scheduler: bool = False) -> None:
+    def __init__(self, name: str = "default", *, scheduler: bool = False, node: bool = False) -> None:
         self.name = name
         self.folder = instance_folder(name)
-        self._layout = Layout(self.folder)
-        self._components = (ETCD, API_SERVER, CONTROLLER_MANAGER, *([SCHEDULER] if scheduler else []))
+        self._layout = Layout(self.folder, node)
+        self._components = (
+            ETCD,
+            API_SERVER,
+            CONTROLLER_MANAGER,
+            *([SCHEDULER] if scheduler or node else []),
+        )
 
     def __enter__(self) -> Self:
         self.up()
@@ -83,7 +93,10 @@ class ControlPlane:
         """
         if self._is_already_up():
             return False
-        programs = binaries.ensure([*self._components, "kubectl"])
+        if self._layout.node:
+            require_means()
+        node_programs = binaries.NODE_PROGRAMS if self._layout.node else ()
+        programs = binaries.ensure([*self._components, "kubectl", *node_programs])
         with locked_folder(self.folder):
             if self._is_already_up():
                 return False
@@ -92,6 +105,8 @@ class ControlPlane:
                 self._start(programs)
             except BaseException:
                 processes.kill_all(self.folder)
+                if self._layout.node:
+                    Box(self.folder).remove_traces()
                 raise
         return True
 
@@ -118,8 +133,9 @@ class ControlPlane:
             ComponentStatus(
                 component,
                 pids.get(component),
-                f"https://{HOST}:{record.ports[component]}",
-                component in pids and prober.is_ok(record.ports[component], HEALTH_PATHS[component]),
+                f"https://{record.address(component)}:{record.ports[component]}",
+                component in pids
+                and prober.is_ok(record.address(component), record.ports[component], HEALTH_PATHS[component]),
             )
             for component in record.components
         ]
@@ -175,7 +191,7 @@ class ControlPlane:
             return False
         record = self._record()
         prober = Prober(self._layout, record.tokens[ADMIN])
-        if not prober.is_ok(record.ports[API_SERVER], DEFAULT_SERVICE_ACCOUNT):
+        if not prober.is_ok(record.api_address, record.ports[API_SERVER], DEFAULT_SERVICE_ACCOUNT):
             return False
         missing = {*self._components} - {status.component for status in statuses}
         if missing:
@@ -188,9 +204,13 @@ class ControlPlane:
     def _clean(self) -> list[str]:
         """Ends all processes and empties the folder, but leaves it: it carries the lock."""
         killed: list[str] = []
+        # Made before anything of a node, so it tells of one also if `up` was killed half-way.
+        had_node = NodeLayout(self._layout).folder.exists()
         # Once more if need be: `up` may have been killed at the very moment when it started a process.
         while processes.find(self.folder) or any(self.folder.iterdir()):
             killed += [process.component for process in processes.kill_all(self.folder)]
+            if had_node:
+                killed += Box(self.folder).remove_traces()
             for path in self.folder.iterdir():
                 if path.is_dir():
                     shutil.rmtree(path)
@@ -201,8 +221,13 @@ class ControlPlane:
     def _start(self, programs: dict[str, Path]) -> None:
         with reserved_ports([*self._components, "etcd-peer"]) as ports:
             record = prepare(self._layout, self._components, ports, programs["kubectl"])
+            if self._layout.node:
+                NodeLayout(self._layout).folder.mkdir()
+                Box(self.folder).start(self._layout.log(BOX))
             for component in self._components:
                 self._start_component(component, programs[component], record)
+        if self._layout.node:
+            RealNode(self._layout, record.url, record.tokens[ADMIN], programs).start()
 
     def _start_component(self, component: str, program: Path, record: Record) -> None:
         progress = Progress(component, "starting")
@@ -215,11 +240,11 @@ class ControlPlane:
                 f"cannot run {program}: {error}", remedy="remove that file and run `python -m testbed build`"
             ) from error
         prober = Prober(self._layout, record.tokens[ADMIN])
-        wanted = [(record.ports[component], HEALTH_PATHS[component])]
+        wanted = [(component, HEALTH_PATHS[component])]
         if component == CONTROLLER_MANAGER:
             # It makes the account, without which pods are refused.
-            wanted.append((record.ports[API_SERVER], DEFAULT_SERVICE_ACCOUNT))
-        while not all(prober.is_ok(port, path) for port, path in wanted):
+            wanted.append((API_SERVER, DEFAULT_SERVICE_ACCOUNT))
+        while not all(prober.is_ok(record.address(one), record.ports[one], path) for one, path in wanted):
             if not processes.is_running(child):
                 self._give_up(component, progress, "ended")
             if progress.elapsed_seconds > START_TIMEOUT_SECONDS:

@@ -31,6 +31,10 @@ USERS: Mapping[str, tuple[str, ...]] = {
     "paddle-operator": (),
     "system:kube-controller-manager": (),
     "system:kube-scheduler": (),
+    # Of a real node. CoreDNS looks at services and pods everywhere.
+    "system:node:node-1": ("system:nodes",),
+    "system:kube-proxy": (),
+    "coredns": ("system:masters",),
 }
 LOCK_TIMEOUT_SECONDS = 300.0
 
@@ -43,10 +47,14 @@ class Record:
     ports: dict[str, int]
     tokens: dict[str, str]
     kubectl: str
+    api_address: str = HOST
+
+    def address(self, component: str) -> str:
+        return self.api_address if component == API_SERVER else HOST
 
     @property
     def url(self) -> str:
-        return f"https://{HOST}:{self.ports[API_SERVER]}"
+        return f"https://{self.api_address}:{self.ports[API_SERVER]}"
 
 
 def load_record(layout: Layout) -> Record | None:
@@ -55,7 +63,7 @@ def load_record(layout: Layout) -> Record | None:
         content = json.loads(layout.record.read_text())
     except (FileNotFoundError, json.JSONDecodeError):
         return None
-    return Record(tuple(content["components"]), content["ports"], content["tokens"], content["kubectl"])
+    return Record(**{**content, "components": tuple(content["components"])})
 
 
 def instance_folder(name: str) -> Path:
@@ -158,7 +166,7 @@ def prepare(layout: Layout, components: Iterable[str], ports: dict[str, int], ku
     lines = [f'{tokens[user]},{user},{user},"{",".join(groups)}"\n' for user, groups in USERS.items()]
     write_private(layout.tokens, "".join(lines).encode())
     layout.audit_policy.write_text(AUDIT_POLICY)
-    record = Record(tuple(components), ports, tokens, str(kubectl))
+    record = Record(tuple(components), ports, tokens, str(kubectl), layout.api_address)
     for user in USERS:
         write_private(layout.kubeconfig(user), _kubeconfig(record, user, layout.ca).encode())
     write_private(layout.record, json.dumps(asdict(record), indent=2).encode())

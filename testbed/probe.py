@@ -1,7 +1,7 @@
 import ssl
 from http.client import HTTPException, HTTPSConnection
 
-from testbed.components import HOST, Layout
+from testbed.components import Layout
 
 TIMEOUT_SECONDS = 2.0
 
@@ -13,7 +13,7 @@ class Prober:
         self._layout = layout
         self._token = token
 
-    def is_ok(self, port: int, path: str) -> bool:
+    def is_ok(self, address: str, port: int, path: str) -> bool:
         """True for an answer of 200; every other answer, and none, is False."""
         try:
             context = ssl.create_default_context(cafile=self._layout.ca)
@@ -21,7 +21,7 @@ class Prober:
         except OSError:
             # Somebody has deleted files of a running instance.
             return False
-        connection = HTTPSConnection(HOST, port, timeout=TIMEOUT_SECONDS, context=context)
+        connection = HTTPSConnection(address, port, timeout=TIMEOUT_SECONDS, context=context)
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
             return connection.getresponse().status == 200

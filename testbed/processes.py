@@ -20,6 +20,7 @@ from testbed.errors import ControlPlaneError
 FOLDER_VARIABLE = "PADDLE_OPERATOR_TESTBED_FOLDER"
 COMPONENT_VARIABLE = "PADDLE_OPERATOR_TESTBED_COMPONENT"
 KILL_TIMEOUT_SECONDS = 20.0
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 # Started here and not yet waited for. As long as a pid is in here the kernel gives it to nobody else.
 _children: set[int] = set()
@@ -37,7 +38,7 @@ def start(component: str, command: list[str], folder: Path, log: Path) -> int:
     It sees nothing of our environment: ETCD_* or proxy settings of the user must not change what it does.
     """
     environment = {
-        "PATH": os.defpath,
+        "PATH": PATH,
         "HOME": str(folder),
         "TMPDIR": str(folder),
         FOLDER_VARIABLE: str(folder),
