@@ -51,7 +51,7 @@ format: $(environment) ## repair what ruff can repair
 
 .PHONY: unit
 unit: $(environment) ## tests that need nothing but Python
-	$(venv_python) -m pytest -m "not apiserver and not paddle"
+	$(venv_python) -m pytest -m "not apiserver and not paddle and not node"
 
 .PHONY: training
 training: $(environment) ## tests that train with real PaddlePaddle, on one machine
@@ -60,6 +60,23 @@ training: $(environment) ## tests that train with real PaddlePaddle, on one mach
 .PHONY: apiserver
 apiserver: binaries ## tests against a real kube-apiserver and etcd
 	$(venv_python) -m pytest -m apiserver
+
+.PHONY: e2e
+e2e: ## whole jobs in real containers: kubelet, containerd, DNS, real Paddle (needs root); all set-up included
+	@MAKE='$(MAKE)' dev/system-python dev/stages.py environment binaries packages images node
+
+.PHONY: packages
+packages: $(environment) ## what a real node needs of Debian, by apt-get (needs root)
+	@$(venv_python) -m testbed packages
+
+.PHONY: images
+images: packages ## the images of the tests, built once and kept in a cache
+	@$(venv_python) -m testbed.images
+
+.PHONY: node
+node: images ## tests on a real node
+	@$(venv_python) -m testbed build --node
+	$(venv_python) -m pytest -m node
 
 pod_template := src/paddle_operator/api/pod_template.json
 kubectl_of_testbed := from testbed.controlplane import ControlPlane; print(ControlPlane("generate").kubectl)
@@ -88,6 +105,8 @@ uv_compile = UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile -q --universal
 lock: | .venv/bin/uv ## pin the dependencies of pyproject.toml; `make lock UPGRADE=1` also takes newer versions
 	$(uv_compile) pyproject.toml -o requirements.lock
 	$(uv_compile) pyproject.toml --extra local --group dev -o requirements-dev.lock
+	$(venv_python) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["local"], sep="\n")' \
+	    | $(uv_compile) --constraint requirements-dev.lock - -o requirements-paddle.lock
 	$(uv_compile) --group go -o requirements-go.lock
 	$(uv_compile) --group newest-paddle -o requirements-newest-paddle.lock
 

@@ -5,9 +5,10 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from testbed import binaries
+from testbed import binaries, box, images
 from testbed.controlplane import ControlPlane
 from testbed.errors import RemedyError
+from testbed.node_services import Hardware
 from testbed.progress import Progress
 
 DESCRIPTION = """\
@@ -33,6 +34,8 @@ taken from PATH; without one a pinned Go is installed into the same cache.
 
 COMMANDS = {
     "build": "make sure of the binaries, start nothing",
+    "image": "build an image (once) and put it on the real node: tiny or paddle",
+    "packages": "install the Debian packages that a real node needs (needs root)",
     "up": "start a control plane; returns when it is ready; fine if it already is",
     "down": "stop it and delete all that belongs to it, in whatever state it is; fine if there is none",
     "status": "a line per component; exit code 1 unless all are healthy",
@@ -64,12 +67,22 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text.capitalize() + ".")
-        if name != "build":
+        if name not in {"build", "packages"}:
             command.add_argument("--name", default="default", help="which testbed (default: %(default)s)")
+        if name == "build":
+            command.add_argument("--node", action="store_true", help="those of a real node as well")
+        if name == "image":
+            command.add_argument("image", choices=sorted(images.IMAGES), help="which one")
         if name == "up":
             command.add_argument("--scheduler", action="store_true", help="start kube-scheduler as well")
             command.add_argument(
                 "--node", action="store_true", help="and a real node: kubelet, containers, DNS (needs root)"
+            )
+            command.add_argument(
+                "--gpus", type=int, default=0, help="so many nvidia.com/gpu does the node pretend to have"
+            )
+            command.add_argument(
+                "--label", action="append", default=[], metavar="NAME=VALUE", help="a label of the node"
             )
     return parser
 
@@ -77,10 +90,17 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     match options.command:
         case "build":
-            binaries.ensure()
+            binaries.ensure(binaries.PROGRAMS if options.node else binaries.CONTROL_PLANE_PROGRAMS)
+            return 0
+        case "packages":
+            box.install_means()
             return 0
         case "up":
-            return _up(ControlPlane(options.name, scheduler=options.scheduler, node=options.node))
+            node = Hardware(options.gpus, tuple(options.label)) if options.node else None
+            return _up(ControlPlane(options.name, scheduler=options.scheduler, node=node))
+        case "image":
+            ControlPlane(options.name).node.import_image(images.ensure(images.IMAGES[options.image]))
+            return 0
         case "down":
             return _down(ControlPlane(options.name))
         case "status":

@@ -30,7 +30,6 @@ BRIDGE = "cni0"
 BRIDGE_MAC = "02:00:c6:12:01:01"
 INIT = Path(__file__).with_name("box_init.py")
 CGROUPS = Path("/sys/fs/cgroup")
-CGROUP = "paddle-operator-testbed"
 START_TIMEOUT_SECONDS = 10.0
 # Program -> Debian package.
 PROGRAMS = {
@@ -42,6 +41,10 @@ PROGRAMS = {
     "nsenter": "util-linux",
     "unshare": "util-linux",
     "/usr/lib/cni/bridge": "containernetworking-plugins",
+    # For the images.
+    "buildah": "buildah",
+    "debootstrap": "debootstrap",
+    "busybox": "busybox-static",
 }
 
 
@@ -57,11 +60,26 @@ def require_means() -> None:
         )
 
 
+def install_means() -> None:
+    """What `require_means` misses, by apt-get."""
+    try:
+        require_means()
+    except ControlPlaneError:
+        missing = sorted({package for program, package in PROGRAMS.items() if not _find(program)})
+        if not missing:
+            raise
+        environment = {"PATH": processes.PATH, "DEBIAN_FRONTEND": "noninteractive"}
+        for command in (["update", "-qq"], ["install", "-qq", "--no-install-recommends", *missing]):
+            subprocess.run(["apt-get", *command], check=True, env={**os.environ, **environment})
+
+
 class Box:
     """All state is in the kernel: an object with the same folder, in any process, speaks of the same box."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._cgroup = cgroup_of(folder)
+        self._has_link = folder / "node" / "has-link"
 
     def start(self, log: Path) -> None:
         unshare = _find("unshare")
@@ -102,24 +120,30 @@ class Box:
         return [str(_find(enter[0])), *enter[1:], *map(str, command)]
 
     def remove_traces(self) -> list[str]:
-        """What may outlive a kill: control groups, and the link if only half of it was made."""
-        found = [str(group) for group in CGROUPS.glob(f"*/{CGROUP}")]
+        """What may outlive a kill: control groups; and the link, for a moment.
+
+        Never the link of somebody else: it goes with its network namespace, by itself.
+        """
+        found = [*CGROUPS.glob(f"*/{self._cgroup}")]
         for group in found:
-            _remove_cgroup(Path(group))
-        if Path("/sys/class/net", LINK).exists():
-            with suppress(subprocess.CalledProcessError):  # it goes by itself at this very moment
-                _run("ip", "link", "delete", LINK)
-            found.append(LINK)
-        return found
+            _remove_cgroup(group)
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        while self._has_link.exists() and Path("/sys/class/net", LINK).exists():
+            if time.monotonic() > deadline:
+                raise ControlPlaneError(
+                    f"the link {LINK} is still there", remedy=f"look into it, or `ip link delete {LINK}`"
+                )
+            time.sleep(0.01)
+        return [str(group) for group in found]
 
     def _make_cgroups(self) -> None:
         for controller in CGROUPS.iterdir():
             if (controller / "cgroup.procs").exists():
-                (controller / CGROUP).mkdir(exist_ok=True)
+                (controller / self._cgroup).mkdir(exist_ok=True)
         # A new set of CPUs is empty until somebody fills it.
         for name in ("cpuset.cpus", "cpuset.mems"):
             with suppress(FileNotFoundError):
-                (CGROUPS / "cpuset" / CGROUP / name).write_text((CGROUPS / "cpuset" / name).read_text())
+                (CGROUPS / "cpuset" / self._cgroup / name).write_text((CGROUPS / "cpuset" / name).read_text())
 
     def _make_link(self) -> None:
         node = str(self.first_process)
@@ -128,13 +152,18 @@ class Box:
         except subprocess.CalledProcessError:
             raise ControlPlaneError(
                 f"the link {LINK} is there already: this machine has a real node",
-                remedy="`python -m testbed down --name NAME` ends it; `pgrep -af box_init` shows where it is from",
+                remedy="`python -m testbed down --name NAME` ends it; `pgrep -af box_init` shows whose it is",
             ) from None
+        self._has_link.touch()
         _run("ip", "address", "add", f"{ADVERTISE_ADDRESS}/24", "dev", LINK)
         _run("ip", "link", "set", LINK, "up")
         _run(*self.inside("ip", "address", "add", f"{NODE_ADDRESS}/24", "dev", "eth0"))
         _run(*self.inside("ip", "link", "set", "eth0", "up"))
         _run(*self.inside("ip", "link", "add", BRIDGE, "address", BRIDGE_MAC, "type", "bridge"))
+
+
+def cgroup_of(folder: Path) -> str:
+    return f"paddle-operator-testbed-{folder.name}"
 
 
 def _find(program: str) -> str | None:

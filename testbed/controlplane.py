@@ -29,7 +29,7 @@ from testbed.instance import (
     prepare,
     reserved_ports,
 )
-from testbed.node_services import NodeLayout
+from testbed.node_services import Hardware, NodeLayout
 from testbed.probe import Prober
 from testbed.progress import Progress
 from testbed.realnode import RealNode
@@ -63,15 +63,18 @@ class ControlPlane:
     it is up inside and gone afterwards. Attributes about addresses and credentials need it to be up.
     """
 
-    def __init__(self, name: str = "default", *, scheduler: bool = False, node: bool = False) -> None:
+    def __init__(
+        self, name: str = "default", *, scheduler: bool = False, node: Hardware | None = None
+    ) -> None:
         self.name = name
         self.folder = instance_folder(name)
-        self._layout = Layout(self.folder, node)
+        self._hardware = node or Hardware()
+        self._layout = Layout(self.folder, node is not None)
         self._components = (
             ETCD,
             API_SERVER,
             CONTROLLER_MANAGER,
-            *([SCHEDULER] if scheduler or node else []),
+            *([SCHEDULER] if scheduler or node is not None else []),
         )
 
     def __enter__(self) -> Self:
@@ -154,8 +157,12 @@ class ControlPlane:
         return self.kubeconfig_for(ADMIN)
 
     @property
+    def node(self) -> RealNode:
+        return RealNode(self._layout, self._record())
+
+    @property
     def kubectl(self) -> Path:
-        return Path(self._record().kubectl)
+        return Path(self._record().programs["kubectl"])
 
     @property
     def ca_file(self) -> Path:
@@ -220,14 +227,14 @@ class ControlPlane:
 
     def _start(self, programs: dict[str, Path]) -> None:
         with reserved_ports([*self._components, "etcd-peer"]) as ports:
-            record = prepare(self._layout, self._components, ports, programs["kubectl"])
+            record = prepare(self._layout, self._components, ports, programs)
             if self._layout.node:
                 NodeLayout(self._layout).folder.mkdir()
                 Box(self.folder).start(self._layout.log(BOX))
             for component in self._components:
                 self._start_component(component, programs[component], record)
         if self._layout.node:
-            RealNode(self._layout, record.url, record.tokens[ADMIN], programs).start()
+            RealNode(self._layout, record).start(self._hardware)
 
     def _start_component(self, component: str, program: Path, record: Record) -> None:
         progress = Progress(component, "starting")

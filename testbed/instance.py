@@ -46,7 +46,7 @@ class Record:
     components: tuple[str, ...]
     ports: dict[str, int]
     tokens: dict[str, str]
-    kubectl: str
+    programs: dict[str, str]
     api_address: str = HOST
 
     def address(self, component: str) -> str:
@@ -154,7 +154,9 @@ def reserved_ports(names: Iterable[str]) -> Iterator[dict[str, int]]:
         yield ports
 
 
-def prepare(layout: Layout, components: Iterable[str], ports: dict[str, int], kubectl: Path) -> Record:
+def prepare(
+    layout: Layout, components: Iterable[str], ports: dict[str, int], programs: Mapping[str, Path]
+) -> Record:
     """Writes everything that the components read, into an empty folder."""
     for folder in (layout.certificates, layout.kubeconfigs, layout.logs):
         folder.mkdir(mode=0o700)
@@ -166,7 +168,8 @@ def prepare(layout: Layout, components: Iterable[str], ports: dict[str, int], ku
     lines = [f'{tokens[user]},{user},{user},"{",".join(groups)}"\n' for user, groups in USERS.items()]
     write_private(layout.tokens, "".join(lines).encode())
     layout.audit_policy.write_text(AUDIT_POLICY)
-    record = Record(tuple(components), ports, tokens, str(kubectl), layout.api_address)
+    paths = {name: str(path) for name, path in programs.items()}
+    record = Record(tuple(components), ports, tokens, paths, layout.api_address)
     for user in USERS:
         write_private(layout.kubeconfig(user), _kubeconfig(record, user, layout.ca).encode())
     write_private(layout.record, json.dumps(asdict(record), indent=2).encode())

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from testbed.box import BRIDGE, CGROUP, NODE_ADDRESS, NODE_RANGE
+from testbed.box import BRIDGE, NODE_ADDRESS, NODE_RANGE, cgroup_of
 from testbed.components import SERVICE_RANGE, Layout
 
 CONTAINERD = "containerd"
@@ -30,6 +30,15 @@ HEALTH_PATHS = {KUBELET: "/healthz", KUBE_PROXY: "/healthz", COREDNS: "/ready"}
 
 
 @dataclass(frozen=True)
+class Hardware:
+    """What the node pretends to have: GPUs that nobody has to have, and labels."""
+
+    gpus: int = 0
+    labels: tuple[str, ...] = ()
+    """As `name=value`."""
+
+
+@dataclass(frozen=True)
 class NodeLayout:
     """Where the files of the node are: in a folder of the instance."""
 
@@ -43,7 +52,8 @@ class NodeLayout:
         return self.folder / name
 
 
-def write_configurations(node: NodeLayout) -> None:
+def write_configurations(node: NodeLayout, hardware: Hardware) -> None:
+    node.path("labels").write_text(",".join(hardware.labels))
     for folder in ("cni", "kubelet", "pod-logs", "containerd"):
         node.path(folder).mkdir(parents=True)
     node.path("resolv.conf").touch()
@@ -64,6 +74,7 @@ def command_of(service: str, program: Path, node: NodeLayout) -> list[str | Path
             f"--cert-dir={node.path('kubelet/pki')}",
             f"--node-ip={NODE_ADDRESS}",
             f"--hostname-override={NODE_NAME}",
+            f"--node-labels={node.path('labels').read_text()}",
         ],
         KUBE_PROXY: [f"--config={node.path('kube-proxy.yaml')}"],
         COREDNS: [f"-conf={node.path('Corefile')}"],
@@ -126,7 +137,7 @@ def _kubelet(node: NodeLayout) -> dict[str, Any]:
         "authorization": {"mode": "AlwaysAllow"},
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{CGROUP}",
+        "cgroupRoot": f"/{cgroup_of(node.layout.folder)}",
         "failCgroupV1": False,
         "failSwapOn": False,
         "makeIPTablesUtilChains": False,

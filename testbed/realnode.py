@@ -8,15 +8,16 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from testbed import processes
+from testbed import images, processes
 from testbed.box import NODE_ADDRESS, Box
-from testbed.components import Layout
+from testbed.components import API_SERVER, Layout
 from testbed.errors import ControlPlaneError, tail
+from testbed.instance import ADMIN, Record
 from testbed.node_services import (
     CONTAINERD,
     CONTAINERD_SOCKET,
@@ -25,6 +26,7 @@ from testbed.node_services import (
     KUBELET,
     NODE_NAME,
     SERVICES,
+    Hardware,
     NodeLayout,
     command_of,
     write_configurations,
@@ -33,30 +35,52 @@ from testbed.progress import Progress
 
 START_TIMEOUT_SECONDS = 120.0
 POLL_SECONDS = 0.05
+MOST_STARTS = 20
+
+Manifest = dict[str, Any]
 
 
 class RealNode:
     """What is not in its folder is in the kernel: any process can speak of the same node."""
 
-    def __init__(self, layout: Layout, url: str, token: str, programs: Mapping[str, Path]) -> None:
+    def __init__(self, layout: Layout, record: Record) -> None:
         self._layout = layout
         self._node = NodeLayout(layout)
         self._box = Box(layout.folder)
-        self._url = url
-        self._token = token
-        self._programs = {CONTAINERD: Path("/usr/bin/containerd"), **programs}
+        self._record = record
+        self._programs = {
+            CONTAINERD: Path("/usr/bin/containerd"),
+            **{name: Path(path) for name, path in record.programs.items()},
+        }
 
-    def start(self) -> None:
-        write_configurations(self._node)
+    def start(self, hardware: Hardware) -> None:
+        write_configurations(self._node, hardware)
+        self.start_service(CONTAINERD)
+        self.import_image(images.ensure(images.TINY))
         for service in SERVICES:
-            self.start_service(service)
+            if service != CONTAINERD:
+                self.start_service(service)
         self._wait(f"node {NODE_NAME}", self._is_ready, KUBELET)
+        if hardware.gpus:
+            self._pretend_gpus(hardware.gpus)
 
     def start_service(self, service: str) -> None:
-        """Healthy on return."""
+        """Healthy on return. One that ends at once is started again, as systemd would do it.
+
+        A kubelet does so while containerd has a socket, but is not yet ready to answer.
+        """
         command = self._box.inside(*command_of(service, self._programs[service], self._node))
-        child = processes.start(service, command, self._layout.folder, self._layout.log(service))
-        self._wait(service, lambda: self._is_healthy(service), service, child)
+        starts = 0
+        child = -1
+
+        def is_healthy() -> bool:
+            nonlocal starts, child
+            if not processes.is_running(child) and starts < MOST_STARTS:
+                starts += 1
+                child = processes.start(service, command, self._layout.folder, self._layout.log(service))
+            return self._is_healthy(service)
+
+        self._wait(service, is_healthy, service)
 
     def stop_service(self, service: str) -> None:
         """By SIGKILL, as in a crash. Pods go on: their keepers are containerd's shims, not containerd."""
@@ -77,11 +101,9 @@ class RealNode:
         if done.returncode != 0:
             raise ControlPlaneError(f"cannot import {archive}: {done.stderr}", remedy="see the message")
 
-    def _wait(self, title: str, holds: Callable[[], bool], service: str, child: int | None = None) -> None:
+    def _wait(self, title: str, holds: Callable[[], bool], service: str) -> None:
         progress = Progress(title, "starting")
         while not holds():
-            if child is not None and not processes.is_running(child):
-                self._give_up(progress, f"{title} ended", service)
             if progress.elapsed_seconds > START_TIMEOUT_SECONDS:
                 self._give_up(progress, f"{title} was not ready after {START_TIMEOUT_SECONDS:.0f} s", service)
             progress.tick()
@@ -115,25 +137,38 @@ class RealNode:
         return True
 
     def _is_ready(self) -> bool:
-        address, _, port = self._url.removeprefix("https://").rpartition(":")
-        context = ssl.create_default_context(cafile=self._layout.ca)
-        connection = http.client.HTTPSConnection(address, int(port), timeout=2, context=context)
         try:
-            connection.request(
-                "GET", f"/api/v1/nodes/{NODE_NAME}", headers={"Authorization": f"Bearer {self._token}"}
-            )
-            answer = json.loads(connection.getresponse().read())
+            answer = self._ask("GET", f"/api/v1/nodes/{NODE_NAME}")
         except (OSError, http.client.HTTPException, ValueError):
             return False
-        finally:
-            connection.close()
         conditions = answer.get("status", {}).get("conditions", [])
         return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+    def _pretend_gpus(self, count: int) -> None:
+        """The kubelet leaves alone what it does not know, so pods that ask for GPUs are placed and run."""
+        amounts = {"nvidia.com/gpu": str(count)}
+        body = {"status": {"capacity": amounts, "allocatable": amounts}}
+        self._ask("PATCH", f"/api/v1/nodes/{NODE_NAME}/status", body)
+
+    def _ask(self, method: str, path: str, body: Manifest | None = None) -> Manifest:
+        context = ssl.create_default_context(cafile=self._layout.ca)
+        port = self._record.ports[API_SERVER]
+        connection = http.client.HTTPSConnection(self._record.api_address, port, timeout=5, context=context)
+        headers = {
+            "Authorization": f"Bearer {self._record.tokens[ADMIN]}",
+            "Content-Type": "application/merge-patch+json",
+        }
+        try:
+            connection.request(method, path, json.dumps(body) if body else None, headers)
+            answer: Manifest = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        return answer
 
 
 def _is_program(pid: int, program: Path) -> bool:
     """And not nsenter, which waits for it outside."""
     try:
-        return os.readlink(f"/proc/{pid}/exe") == str(program.resolve())
+        return Path(f"/proc/{pid}/exe").readlink() == program.resolve()
     except OSError:
         return False

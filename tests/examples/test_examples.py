@@ -59,7 +59,7 @@ class Worker:
 
 
 def alone(example: Path, script: str, **variables: str) -> Worker:
-    """By hand: `python train.py`."""
+    """By hand: `python train_single.py`."""
     done = subprocess.run(
         [sys.executable, script],
         cwd=example,
@@ -103,7 +103,7 @@ def lesson_of(ended: list[Worker]) -> Result:
 
 
 def test_one_worker_learns_and_every_run_is_the_same(tmp_path: Path) -> None:
-    assert lesson_of(train(SINGLE / "job.yaml", tmp_path)) == alone(SINGLE, "train.py").done
+    assert lesson_of(train(SINGLE / "job.yaml", tmp_path)) == alone(SINGLE, "train_single.py").done
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def loss_of_one_process() -> float:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Result:
     """What one process makes of the example with checkpoints when nothing happens to it."""
-    return alone(CHECKPOINT, "train.py", CHECKPOINTS=str(tmp_path_factory.mktemp("alone"))).done
+    return alone(CHECKPOINT, "train_checkpoint.py", CHECKPOINTS=str(tmp_path_factory.mktemp("alone"))).done
 
 
 class TestCollective:

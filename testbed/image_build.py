@@ -1,0 +1,204 @@
+"""How an image is built: debootstrap makes Debian, buildah follows a Dockerfile, the archive gets all names.
+
+A build takes place in one folder that the next one clears, and in mount namespaces of its own: when it is
+killed no mount is left, and nothing that could be taken for whole. Only buildah's store outlives a build, so
+that a change of a script does not install everything again.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed import processes
+from testbed.errors import BuildError, tail
+from testbed.progress import Progress
+
+SUITE = "bookworm"
+DEBIAN_DOCKERFILE = Path(__file__).resolve().parent.parent / "images/debian/Dockerfile"
+# What debootstrap leaves behind or takes from this machine, what a container gets anew, what nobody reads.
+LEFT_OUT = (
+    "./dev/*", "./proc/*", "./sys/*", "./run/*", "./tmp/*",
+    "./etc/apt/sources.list", "./etc/hostname", "./etc/resolv.conf",
+    "./var/cache/*/*", "./var/lib/apt/lists/*", "./var/log/*",
+    "./usr/share/doc/*/*", "./usr/share/info/*", "./usr/share/locale/*", "./usr/share/man/*",
+)  # fmt: skip
+
+
+def digest_of(*ingredients: str | bytes) -> str:
+    # Digests of the parts: no two different lists of parts run together into the same text.
+    parts = (one.encode() if isinstance(one, str) else one for one in ingredients)
+    digests = b"".join(hashlib.sha256(part).digest() for part in parts)
+    return hashlib.sha256(digests).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Debian:
+    """A Debian with these packages and what they depend on."""
+
+    packages: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the image in the store. Newer packages do not make another: delete the cache folder for that."""
+        return (
+            f"localhost/debian-{SUITE}:{digest_of(DEBIAN_DOCKERFILE.read_bytes(), *LEFT_OUT, *self.packages)}"
+        )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A Dockerfile, and what it asks for."""
+
+    dockerfile: Path
+    files: Mapping[str, Path]
+    """Path in the build context -> path on this machine."""
+    first_build: str
+    """How long a build without any cache takes, for a person who wonders whether to wait."""
+    base: Debian | None = None
+    """Its name is given as the argument BASE."""
+    wheels: str | None = None
+    """That file is a lock; the Python packages that it pins are put into the folder wheels."""
+
+    def key(self) -> str:
+        contents = [part for name in sorted(self.files) for part in (name, self.files[name].read_bytes())]
+        base = self.base.name if self.base else ""
+        return digest_of(self.dockerfile.read_bytes(), base, platform.machine(), *contents)
+
+
+def build(title: str, recipe: Recipe, names: Sequence[str], archive: Path, lock: int) -> None:
+    folder = archive.with_name("build")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    log = archive.with_name(f"{title}.log")
+    log.unlink(missing_ok=True)
+    builder = _Builder(folder, archive.with_name("store"), log, lock)
+    progress = Progress(f"image {title}", f"building (first time: about {recipe.first_build} on 2 cores)")
+    try:
+        layout = builder.build(recipe, names[0], progress)
+    except BaseException:
+        progress.stop()
+        raise
+    give_names(layout, names)
+    with tarfile.open(folder / archive.name, "w") as tar:
+        tar.add(layout, arcname="")
+    (folder / archive.name).rename(archive)
+    shutil.rmtree(folder)
+    log.unlink()
+    progress.done("built")
+
+
+def give_names(layout: Path, names: Sequence[str]) -> None:
+    """For containerd; buildah writes one name only, and not where containerd looks."""
+    index = json.loads((layout / "index.json").read_text())
+    (image,) = index["manifests"]
+    index["manifests"] = [image | {"annotations": {"io.containerd.image.name": name}} for name in names]
+    (layout / "index.json").write_text(json.dumps(index))
+
+
+class _Builder:
+    def __init__(self, folder: Path, store: Path, log: Path, lock: int) -> None:
+        self._folder = folder
+        self._in_store = ("buildah", f"--root={store}", f"--runroot={folder / 'run'}")
+        self._log = log
+        self._lock = lock
+
+    def build(self, recipe: Recipe, name: str, progress: Progress) -> Path:
+        """A folder in the layout of OCI. With zstd the import is twice as fast as without compression."""
+        context = self._folder / "context"
+        for inside, path in recipe.files.items():
+            (context / inside).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, context / inside)
+        self._buildah(progress, "rm", "--all")  # what a build that was killed has left in the store
+        arguments = []
+        if recipe.base is not None:
+            self._ensure_debian(recipe.base, progress)
+            arguments.append(f"--build-arg=BASE={recipe.base.name}")
+        if recipe.wheels is not None:
+            self._fetch_wheels(context / recipe.wheels, context / "wheels", progress)
+            arguments.append("--build-arg=PIP_NO_INDEX=1")
+        self._build(progress, recipe.dockerfile, context, name, "--layers", *arguments)
+        self._buildah(progress, "rmi", "--prune")
+        layout = self._folder / "layout"
+        self._buildah(progress, "push", "--compression-format=zstd", name, f"oci:{layout}")
+        return layout
+
+    def _fetch_wheels(self, lock: Path, wheels: Path, progress: Progress) -> None:
+        """By the pip of this machine, which has its settings: none of them has to go into the build."""
+        self._run(
+            progress, sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+            "--require-hashes", "--only-binary=:all:", "--python-version=3.11", f"--requirement={lock}",
+            f"--dest={wheels}",
+        )  # fmt: skip
+
+    def _ensure_debian(self, debian: Debian, progress: Progress) -> None:
+        if self._start(*self._in_store, "inspect", "--type=image", debian.name).wait() == 0:
+            return
+        root, context = self._folder / "root", self._folder / "debian"
+        context.mkdir()
+        include = f"--include={','.join(debian.packages)}"
+        self._run(progress, "debootstrap", "--variant=minbase", include, SUITE, root, *_mirror())
+        excluded = [f"--exclude={pattern}" for pattern in LEFT_OUT]
+        self._run(
+            progress, "tar", f"--directory={root}", "--numeric-owner", *excluded, "--create",
+            f"--file={context / 'root.tar'}", ".",
+        )  # fmt: skip
+        self._build(progress, DEBIAN_DOCKERFILE, context, debian.name)
+
+    def _build(self, progress: Progress, dockerfile: Path, context: Path, name: str, *options: str) -> None:
+        self._buildah(
+            progress, "build", "--isolation=chroot", "--pull-never", f"--file={dockerfile}", f"--tag={name}",
+            *options, context,
+        )  # fmt: skip
+
+    def _buildah(self, progress: Progress, *words: str | Path) -> None:
+        self._run(progress, *self._in_store, *words)
+
+    def _run(self, progress: Progress, *command: str | Path) -> None:
+        code = _wait(self._start(*command), progress)
+        if code != 0:
+            raise BuildError(
+                f"`{' '.join(map(str, command))}` failed with code {code}; "
+                f"the end of {self._log}:\n{tail(self._log)}",
+                remedy="see the message above: no network, a full disk?",
+            )
+
+    def _start(self, *command: str | Path) -> "subprocess.Popen[bytes]":
+        with self._log.open("ab") as output:
+            return subprocess.Popen(
+                ["unshare", "--mount", "--propagation=private", *command],
+                env=os.environ | {"PATH": processes.PATH},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                # If we are killed it goes on for a while; it keeps the lock, so the next one waits for it.
+                pass_fds=(self._lock,),
+            )
+
+
+def _mirror() -> list[str]:
+    """Where this machine has its packages from, if it is the same Debian; else debootstrap knows one."""
+    wanted = ("Created-By: Packages", f"Codename: {SUITE}")
+    command = ["apt-get", "indextargets", "--format=$(REPO_URI)", *wanted]
+    targets = subprocess.run(command, capture_output=True, text=True, check=False)
+    return targets.stdout.split()[:1]
+
+
+def _wait(process: "subprocess.Popen[bytes]", progress: Progress) -> int:
+    try:
+        while True:
+            try:
+                return process.wait(timeout=0.5)
+            except subprocess.TimeoutExpired:
+                progress.tick()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise

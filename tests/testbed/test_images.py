@@ -1,0 +1,136 @@
+"""Images are built once, are whole, and bear the names that the YAML uses."""
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed import image_build, images
+from testbed.errors import BuildError
+from testbed.image_build import Debian, Recipe
+from testbed.images import PADDLE, TINY, Image
+from testbed.node_services import PAUSE_IMAGE
+
+TOP = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One of its own, or the first test to build would be the only one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return images.images_folder()
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    for name, text in (("Dockerfile", "FROM scratch"), ("a", "one"), ("b", "two")):
+        (tmp_path / name).write_text(text)
+    files = {name: tmp_path / name for name in ("a", "b")}
+    return Image(("example/one:1",), Recipe(tmp_path / "Dockerfile", files, first_build="never"))
+
+
+class TestKey:
+    @pytest.mark.parametrize("name", ["Dockerfile", "a"])
+    def test_changes_with_the_content(self, image: Image, tmp_path: Path, name: str) -> None:
+        before = image.archive
+        assert image.archive == before
+        (tmp_path / name).write_text("changed")
+        assert image.archive != before
+
+    def test_changes_with_names_places_and_base(self, image: Image) -> None:
+        swapped = dict(zip(image.recipe.files, reversed(list(image.recipe.files.values())), strict=True))
+        others = [
+            replace(image, names=("example/one:2",)),
+            replace(image, recipe=replace(image.recipe, files=swapped)),
+            replace(image, recipe=replace(image.recipe, base=Debian(("python3",)))),
+            replace(image, recipe=replace(image.recipe, base=Debian(("python3", "libgomp1")))),
+        ]
+        assert len({one.archive for one in (image, *others)}) == 5
+
+
+def test_every_image_of_the_examples_is_built_with_its_script() -> None:
+    scripts = {Path(name).name for name in PADDLE.recipe.files}
+    for file in [*TOP.glob("examples/*/job.yaml"), TOP / "deploy/examples/resnet.yaml"]:
+        *_, job = yaml.safe_load_all(file.read_text())
+        (container,) = job["spec"]["worker"]["template"]["spec"]["containers"]
+        assert {container["image"], f"docker.io/{container['image']}"} & set(PADDLE.names), file
+        assert [*container["command"], *container.get("args", [])][-1] in scripts, file
+
+
+def test_scripts_of_different_examples_do_not_hide_each_other() -> None:
+    scripts = [path.name for path in PADDLE.recipe.files.values()]
+    assert len(scripts) == len(set(scripts))
+
+
+def test_an_image_gets_all_its_names(tmp_path: Path) -> None:
+    (tmp_path / "index.json").write_text(json.dumps({"manifests": [{"digest": "sha256:1", "size": 2}]}))
+    image_build.give_names(tmp_path, ["a/b:1", "c/d:2"])
+    manifests = json.loads((tmp_path / "index.json").read_text())["manifests"]
+    assert [one["annotations"]["io.containerd.image.name"] for one in manifests] == ["a/b:1", "c/d:2"]
+    assert {one["digest"] for one in manifests} == {"sha256:1"}
+
+
+def test_of_each_image_only_the_archives_last_used_stay(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.mkdir(parents=True)
+    for name in ("tiny-1.tar", "paddle-1.tar", "tiny-2.tar"):
+        (cache / name).touch()
+        time.sleep(0.01)
+    monkeypatch.setattr(images, "ARCHIVES_KEPT", 1)
+    images._forget_old("tiny")
+    assert sorted(path.name for path in cache.iterdir()) == ["paddle-1.tar", "tiny-2.tar"]
+
+
+def blob(archive: Path, name: str) -> Any:
+    with tarfile.open(archive) as tar:
+        member = tar.extractfile(name)
+        assert member is not None
+        return json.load(member)
+
+
+def blob_of(archive: Path, descriptor: dict[str, Any]) -> Any:
+    return blob(archive, f"blobs/{descriptor['digest'].replace(':', '/')}")
+
+
+@pytest.mark.node
+class TestBuild:
+    def test_the_tiny_image(self, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        archive = images.ensure(TINY)
+        (entry,) = blob(archive, "index.json")["manifests"]
+        assert entry["annotations"]["io.containerd.image.name"] == PAUSE_IMAGE
+        config = blob_of(archive, blob_of(archive, entry)["config"])["config"]
+        assert config["Cmd"] == ["sleep", "2147483647"]
+        assert sorted(path.name for path in cache.iterdir()) == ["lock", "store", archive.name]
+
+        before = (archive.stat().st_ino, hashlib.sha256(archive.read_bytes()).digest())
+        capsys.readouterr()
+        assert images.ensure(TINY) == archive
+        assert (archive.stat().st_ino, hashlib.sha256(archive.read_bytes()).digest()) == before
+        assert capsys.readouterr().out == "image tiny: cached\n"
+
+    def test_a_build_that_was_killed_does_not_count(self, cache: Path) -> None:
+        command = [sys.executable, "-c", "from testbed import images; images.ensure(images.TINY)"]
+        with subprocess.Popen(command, cwd=TOP, stdout=subprocess.DEVNULL) as process:
+            while not (cache / "build" / "context").exists():
+                assert process.poll() is None
+                time.sleep(0.001)
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        assert not TINY.archive.exists()
+        assert images.ensure(TINY).exists()
+        assert not (cache / "build").exists()
+        assert str(cache) not in Path("/proc/self/mounts").read_text()
+
+    def test_a_failure_says_what_and_where(self, image: Image, tmp_path: Path) -> None:
+        (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY nothing /\n")
+        with pytest.raises(BuildError, match=r"buildah .* failed with code \d+(.|\n)*nothing"):
+            images.ensure(image)
+        assert not image.archive.exists()
