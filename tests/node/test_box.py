@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from world import unique_name
 
+from testbed.box import LINK
 from testbed.controlplane import ControlPlane
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("means")]
@@ -95,7 +96,10 @@ def test_a_machine_has_one_real_node_at_a_time() -> None:
         )
         assert refused.returncode == 1
         assert "this machine has a real node" in refused.stderr
-        assert not ControlPlane(second).status()
+        assert not any(component.pid for component in ControlPlane(second).status())
+        ControlPlane(second).down()
+        assert all(component.healthy for component in ControlPlane(first).status()), "unharmed"
+        assert Path("/sys/class/net", LINK).exists()
     finally:
         ControlPlane(second).down()
         ControlPlane(first).down()
