@@ -15,6 +15,7 @@ DESCRIPTION = """\
 A real Kubernetes control plane (etcd, kube-apiserver, kube-controller-manager) on this machine, for tests and
 for trying things out. Needs no root, no containers and no network once the binaries are built. It listens on
 loopback only and has no nodes: pods are accepted and stay Pending, unless a fake node takes them.
+With --node, as root, there is a real one, with real containers.
 """
 
 EPILOG = """\

@@ -8,6 +8,7 @@ There is no default route and no masquerade: nothing in it can reach beyond this
 exist at a time, because there can be only one link of that name.
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -52,25 +53,36 @@ def require_means() -> None:
     """Root and Debian's programs, or an error that says what is missing."""
     if os.geteuid() != 0:
         raise ControlPlaneError("a real node needs root", remedy="run it with sudo, or without --node")
-    missing = sorted({package for program, package in PROGRAMS.items() if not _find(program)})
-    if missing:
+    if (CGROUPS / "cgroup.controllers").exists():
+        raise ControlPlaneError(
+            "a real node needs control groups of version 1, as Debian 12 has with the kernel parameter "
+            "systemd.unified_cgroup_hierarchy=0; version 2 was never tried",
+            remedy="boot with that parameter, or run it without --node",
+        )
+    if missing := _missing_packages():
         raise ControlPlaneError(
             f"a real node needs {', '.join(missing)}",
-            remedy=f"apt-get install --no-install-recommends {' '.join(missing)}",
+            remedy="python -m testbed packages (installs them with apt-get)",
         )
 
 
 def install_means() -> None:
     """What `require_means` misses, by apt-get."""
-    try:
-        require_means()
-    except ControlPlaneError:
-        missing = sorted({package for program, package in PROGRAMS.items() if not _find(program)})
-        if not missing:
-            raise
-        environment = {"PATH": processes.PATH, "DEBIAN_FRONTEND": "noninteractive"}
-        for command in (["update", "-qq"], ["install", "-qq", "--no-install-recommends", *missing]):
-            subprocess.run(["apt-get", *command], check=True, env={**os.environ, **environment})
+    missing = _missing_packages()
+    if missing and (os.geteuid() != 0 or _find("apt-get") is None):
+        raise ControlPlaneError(
+            f"a real node needs the programs of {', '.join(missing)}", remedy="install them as root"
+        )
+    environment = os.environ | {"PATH": processes.PATH, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["install", "-qq", "--no-remove", "--no-install-recommends", *missing]
+    for words in (["update", "-qq"], install) if missing else ():
+        if subprocess.run(["apt-get", *words], check=False, env=environment).returncode != 0:
+            raise ControlPlaneError(f"`apt-get {' '.join(words)}` failed", remedy="see its message above")
+    require_means()
+
+
+def _missing_packages() -> list[str]:
+    return sorted({package for program, package in PROGRAMS.items() if not _find(program)})
 
 
 class Box:
@@ -87,7 +99,7 @@ class Box:
         ready = self._folder / "box-is-ready"
         command = [
             unshare, "--net", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private",
-            sys.executable, "-I", "-S", str(INIT), str(ready),
+            sys.executable, "-I", "-S", str(INIT), str(self._folder), str(ready),
         ]  # fmt: skip
         processes.start(COMPONENT, command, self._folder, log)
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
@@ -98,8 +110,9 @@ class Box:
                     remedy=f"see {log}; is this root of a machine?",
                 )
             time.sleep(0.01)
-        self._make_cgroups()
+        # First the link, which is the lock of the machine: what another node has is not touched.
         self._make_link()
+        self._make_cgroups()
 
     @property
     def first_process(self) -> int:
@@ -124,7 +137,8 @@ class Box:
 
         Never the link of somebody else: it goes with its network namespace, by itself.
         """
-        found = [*CGROUPS.glob(f"*/{self._cgroup}")]
+        # Resolved, because cpu and cpuacct are often two names of one hierarchy.
+        found = sorted({group.resolve() for group in CGROUPS.glob(f"*/{self._cgroup}")})
         for group in found:
             _remove_cgroup(group)
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
@@ -149,12 +163,19 @@ class Box:
         node = str(self.first_process)
         try:
             _run("ip", "link", "add", LINK, "type", "veth", "peer", "name", "eth0", "netns", node)
-        except subprocess.CalledProcessError:
+        except subprocess.CalledProcessError as error:
+            if not Path("/sys/class/net", LINK).exists():
+                raise ControlPlaneError(
+                    f"the link {LINK} cannot be made: {error.stderr.decode().strip()}",
+                    remedy="see the message",
+                ) from None
+            holder = Path("/sys/class/net", LINK, "ifalias").read_text().strip() or "an unknown testbed"
             raise ControlPlaneError(
-                f"the link {LINK} is there already: this machine has a real node",
-                remedy="`python -m testbed down --name NAME` ends it; `pgrep -af box_init` shows whose it is",
+                f"this machine has a real node already: {holder}",
+                remedy=f"python -m testbed down --name {Path(holder).name}",
             ) from None
         self._has_link.touch()
+        _run("ip", "link", "set", LINK, "alias", str(self._folder))
         _run("ip", "address", "add", f"{ADVERTISE_ADDRESS}/24", "dev", LINK)
         _run("ip", "link", "set", LINK, "up")
         _run(*self.inside("ip", "address", "add", f"{NODE_ADDRESS}/24", "dev", "eth0"))
@@ -163,7 +184,8 @@ class Box:
 
 
 def cgroup_of(folder: Path) -> str:
-    return f"paddle-operator-testbed-{folder.name}"
+    """Unlike that of a namesake of another user, or with another XDG_RUNTIME_DIR."""
+    return f"paddle-operator-testbed-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
 
 
 def _find(program: str) -> str | None:
@@ -185,8 +207,9 @@ def _namespaced_pids(pid: int) -> Sequence[str]:
 
 def _remove_cgroup(group: Path) -> None:
     """From the leaves; a group that was just left by its last process may be busy for a moment."""
-    for child in [one for one in group.iterdir() if one.is_dir()]:
-        _remove_cgroup(child)
+    with suppress(FileNotFoundError):
+        for child in [one for one in group.iterdir() if one.is_dir()]:
+            _remove_cgroup(child)
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:
         try:

@@ -187,6 +187,7 @@ def _controller_manager(layout: Layout, ports: Mapping[str, int]) -> tuple[str, 
         "--leader-elect=false",
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
+        f"--flex-volume-plugin-dir={layout.folder / 'volume-plugins'}",
         # By default a claim waits 8 to 16 seconds for its volume.
         "--pvclaimbinder-sync-period=1s",
     )

@@ -200,6 +200,14 @@ class ControlPlane:
         prober = Prober(self._layout, record.tokens[ADMIN])
         if not prober.is_ok(record.api_address, record.ports[API_SERVER], DEFAULT_SERVICE_ACCOUNT):
             return False
+        if self._layout.node and not NodeLayout(self._layout).ready.exists():
+            return False
+        if record.api_address != self._layout.api_address:
+            difference = "without" if self._layout.node else "with"
+            raise ControlPlaneError(
+                f"the testbed {self.name!r} is up, but {difference} a real node",
+                remedy=f"{self._command('down')}, then `up` again; or take another --name",
+            )
         missing = {*self._components} - {status.component for status in statuses}
         if missing:
             raise ControlPlaneError(

@@ -48,6 +48,11 @@ class NodeLayout:
     def folder(self) -> Path:
         return self.layout.folder / "node"
 
+    @property
+    def ready(self) -> Path:
+        """There when everything was up and ready once."""
+        return self.path("ready")
+
     def path(self, name: str) -> Path:
         return self.folder / name
 
@@ -92,6 +97,8 @@ disabled_plugins = [
   "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
   "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs",
 ]
+[plugins."io.containerd.internal.v1.opt"]
+path = "{node.path("opt")}"
 [grpc]
 address = "{CONTAINERD_SOCKET}"
 [{cri}]
@@ -144,6 +151,7 @@ def _kubelet(node: NodeLayout) -> dict[str, Any]:
         "clusterDNS": [NODE_ADDRESS],
         "clusterDomain": CLUSTER_DOMAIN,
         "resolvConf": str(node.path("resolv.conf")),
+        "volumePluginDir": str(node.path("volume-plugins")),
         "podLogsDir": str(node.path("pod-logs")),
         "enforceNodeAllocatable": [],
         # A full disk of this machine is no reason to evict the pods of a test.

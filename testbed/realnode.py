@@ -63,6 +63,7 @@ class RealNode:
         self._wait(f"node {NODE_NAME}", self._is_ready, KUBELET)
         if hardware.gpus:
             self._pretend_gpus(hardware.gpus)
+        self._node.ready.touch()
 
     def start_service(self, service: str) -> None:
         """Healthy on return. One that ends at once is started again, as systemd would do it.
@@ -84,10 +85,18 @@ class RealNode:
 
     def stop_service(self, service: str) -> None:
         """By SIGKILL, as in a crash. Pods go on: their keepers are containerd's shims, not containerd."""
-        for process in processes.find(self._layout.folder):
-            if process.component == service and _is_program(process.pid, self._programs[service]):
-                with suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
+        found = [
+            process.pid
+            for process in processes.find(self._layout.folder)
+            if process.component == service and _is_program(process.pid, self._programs[service])
+        ]
+        if not found:
+            raise ControlPlaneError(f"there is no {service} to stop", remedy="python -m testbed up --node")
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while self._is_healthy(service):
+            time.sleep(POLL_SECONDS)
 
     def import_image(self, archive: Path) -> None:
         done = subprocess.run(
