@@ -51,11 +51,11 @@ format: $(environment) ## repair what ruff can repair
 
 .PHONY: unit
 unit: $(environment) ## tests that need nothing but Python
-	$(venv_python) -m pytest -m "not apiserver and not paddle and not node"
+	$(venv_python) -m pytest -n auto --maxprocesses=4 --dist=worksteal -m "not apiserver and not paddle and not node"
 
 .PHONY: training
 training: $(environment) ## tests that train with real PaddlePaddle, on one machine
-	$(venv_python) -m pytest -m "paddle and not apiserver"
+	$(venv_python) -m pytest -n 2 --dist=loadscope -m "paddle and not apiserver"
 
 .PHONY: apiserver
 apiserver: binaries ## tests against a real kube-apiserver and etcd

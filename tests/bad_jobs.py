@@ -239,8 +239,8 @@ TEXTS = [
     BadJob("metadata that contains itself", "metadata: &a {b: *a}", "line 1", "write it out"),
     BadJob("a bomb of lists", f"a: &a [lol, lol]\n{_TEN_TIMES}", "line 1", "shorten"),
     BadJob("a bomb of text", f"a: &a {'x' * 100_000}\nb: [{'*a, ' * 100}]", "line 1", "shorten"),
-    BadJob("10,000 brackets", "[" * 10_000, "file", "bracket"),
-    BadJob("10,000 dashes", "- " * 10_000, "file", "bracket"),
+    BadJob("1,000 brackets", "[" * 1_000, "file", "bracket"),
+    BadJob("1,000 dashes", "- " * 1_000, "file", "bracket"),
 ]
 
 # Words that are no text to kubectl: each has to be in quotes.

@@ -1,11 +1,13 @@
-"""Fixtures of the real API server: one control plane a session, a namespace a test."""
+"""Fixtures of the real API server: one control plane a session, a namespace a test. And the tally."""
 
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import msgspec
 import pytest
+from tally import TALLY
 from world import OPERATOR, OPERATOR_RULES, World, unique_name
 
 from paddle_operator.api.crd import paddle_job_crd
@@ -100,3 +102,21 @@ async def node(apiserver: ControlPlane, admin: Transport, namespace: str) -> Asy
     """Plays the pods of the test's namespace."""
     async with World(apiserver, namespace, admin).fake_node() as fake:
         yield fake
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In a process of `pytest -n`: hand over what was counted here."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["tally"] = dict(TALLY)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Such a process has ended; one that crashed has handed over nothing."""
+    TALLY.update(getattr(node, "workeroutput", {}).get("tally", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if TALLY:
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(TALLY.items()))
+        terminalreporter.write_line(f"simulated: {counts}")

@@ -1,4 +1,4 @@
-"""How much was simulated in this test run; tests/simulation/conftest.py says so at its end."""
+"""How much was simulated in this test run; tests/conftest.py says so at its end."""
 
 from collections import Counter
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -22,9 +23,14 @@ EXAMPLES = {
 REGENERATING = bool(os.environ.get("REGENERATE"))
 
 
+@cache
 def paddle_operator(*arguments: str) -> str:
     command = [sys.executable, "-m", "paddle_operator", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
+
+
+def rendered(name: str) -> str:
+    return paddle_operator("render", str(EXAMPLES[name].relative_to(ROOT)))
 
 
 def pod_template_tool() -> ModuleType:
@@ -49,12 +55,12 @@ def test_there_are_examples() -> None:
 def test_golden_render_of_an_example(name: str) -> None:
     """What users see of a change in what a job becomes. REGENERATE=1 writes it anew, for the diff."""
     golden = GOLDEN / f"{name}.yaml"
-    rendered = paddle_operator("render", str(EXAMPLES[name].relative_to(ROOT)))
+    found = rendered(name)
     if REGENERATING:
         golden.parent.mkdir(parents=True, exist_ok=True)
-        golden.write_text(rendered, encoding="utf-8")
+        golden.write_text(found, encoding="utf-8")
     assert golden.is_file(), f"tests/golden/render/{name}.yaml is missing: run `make generate`"
-    assert golden.read_text(encoding="utf-8") == rendered, "run `make generate`, and look at the diff"
+    assert golden.read_text(encoding="utf-8") == found, "run `make generate`, and look at the diff"
 
 
 def test_golden_renders_are_all_of_an_example() -> None:
@@ -69,7 +75,7 @@ def test_golden_renders_are_all_of_an_example() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_render_is_yaml_with_every_pod_and_then_the_config_map(name: str) -> None:
-    documents = list(yaml.safe_load_all(paddle_operator("render", str(EXAMPLES[name]))))
+    documents = list(yaml.safe_load_all(rendered(name)))
     written = yaml.safe_load_all(EXAMPLES[name].read_text(encoding="utf-8"))
     (job,) = (document for document in written if document["kind"] == "PaddleJob")
     workers = job["spec"]["worker"]["replicas"]
