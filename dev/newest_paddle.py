@@ -5,14 +5,13 @@
 Layout: <cache>/newest-paddle/<key>/bin/python; the key changes with the lock, the Python and the machine.
 """
 
-import fcntl
 import hashlib
 import platform
 import subprocess
 import sys
 from pathlib import Path
 
-from testbed.binaries import cache_folder
+from testbed.cache import build_lock, cache_folder
 from testbed.errors import BuildError, tail
 from testbed.progress import Progress
 
@@ -23,12 +22,10 @@ def ensure() -> Path:
     """The Python that has it."""
     folder = cache_folder() / "newest-paddle" / cache_key()
     python, stamp = folder / "bin" / "python", folder / "installed"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # Whoever comes second waits here, and finds it made. The stamp comes last: half of it does not count.
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with build_lock(folder.with_suffix(".lock"), "the newest Paddle") as lock:
+        # The stamp comes last: half of it does not count.
         if not stamp.exists():
-            make(folder, python, lock.fileno())
+            make(folder, python, lock)
             stamp.touch()
     return python
 
@@ -49,7 +46,6 @@ def make(folder: Path, python: Path, lock: int) -> None:
     log = folder.with_suffix(".log")
     with log.open("wb") as output:
         for command in commands:
-            # If we are killed pip goes on for a while; it keeps the lock, so the next one waits for it.
             finished = subprocess.run(command, stdout=output, stderr=output, check=False, pass_fds=(lock,))
             if finished.returncode != 0:
                 progress.stop()

@@ -4,18 +4,16 @@ Layout: <cache>/kubernetes/v1.34.4-<key>/kube-apiserver. A name without suffix i
 builds write to NAME.partial-PID and rename. The version stands in tools/*/go.mod and nowhere else.
 """
 
-import fcntl
 import hashlib
 import os
 import platform
 import re
 import subprocess
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.cache import build_lock, cache_folder, finish
 from testbed.errors import BuildError, tail
 from testbed.progress import Progress
 from testbed.toolchain import Toolchain, select_toolchain
@@ -110,13 +108,6 @@ NODE_PROGRAMS = ("kubelet", "kube-proxy", "coredns")
 CONTROL_PLANE_PROGRAMS = tuple(name for name in PROGRAMS if name not in NODE_PROGRAMS)
 
 
-def cache_folder() -> Path:
-    # The XDG specification wants relative paths ignored.
-    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    base = configured if configured.is_absolute() else Path.home() / ".cache"
-    return base / "paddle-operator"
-
-
 def ensure(names: Iterable[str] = CONTROL_PLANE_PROGRAMS) -> dict[str, Path]:
     """Paths of these programs; each exists and is whole. Builds what is neither given nor in the cache."""
     return {name: ensure_program(PROGRAMS[name]) for name in names}
@@ -131,7 +122,7 @@ def ensure_program(program: Program) -> Path:
     binary = binary_path(program, toolchain)
     title = f"{program.name} {program.module.version}"
     if not binary.exists():
-        with _lock(binary, title) as lock:
+        with build_lock(binary.with_name(f"{binary.name}.lock"), title) as lock:
             # Whoever held the lock before may have built it.
             if not binary.exists():
                 toolchain.install()
@@ -154,39 +145,6 @@ def _from_assets(program: Program) -> Path | None:
         return None
     candidate = Path(folder).absolute() / program.name
     return candidate if candidate.is_file() and os.access(candidate, os.X_OK) else None
-
-
-@contextmanager
-def _lock(binary: Path, title: str) -> Iterator[int]:
-    """At most one process builds this binary; the others wait and then find it in the cache."""
-    try:
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(binary.with_name(f"{binary.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise BuildError(
-            f"cannot write to the cache folder {binary.parent}: {error}",
-            remedy="make it writable, or point XDG_CACHE_HOME to a folder that is",
-        ) from error
-    try:
-        _wait_for_lock(descriptor, title)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _wait_for_lock(descriptor: int, title: str) -> None:
-    progress = None
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress = progress or Progress(title, "another process is building it, waiting")
-            progress.tick()
-            time.sleep(0.2)
-        else:
-            if progress is not None:
-                progress.done("waited")
-            return
 
 
 def _build(program: Program, toolchain: Toolchain, binary: Path, lock: int) -> None:
@@ -213,11 +171,10 @@ def _build(program: Program, toolchain: Toolchain, binary: Path, lock: int) -> N
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            # If we are killed Go goes on for a while; it keeps the lock, so the next builder waits for it.
             pass_fds=(lock,),
         ) as process,
     ):
-        code = _wait(process, progress)
+        code = finish(process, progress)
     if code != 0:
         progress.stop()
         raise BuildError(
@@ -228,15 +185,3 @@ def _build(program: Program, toolchain: Toolchain, binary: Path, lock: int) -> N
     partial.rename(binary)
     log.unlink()
     progress.done("built")
-
-
-def _wait(process: "subprocess.Popen[bytes]", progress: Progress) -> int:
-    try:
-        while True:
-            try:
-                return process.wait(timeout=0.5)
-            except subprocess.TimeoutExpired:
-                progress.tick()
-    except BaseException:
-        process.kill()
-        raise

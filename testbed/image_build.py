@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import processes
+from testbed.cache import finish
 from testbed.errors import BuildError, tail
 from testbed.progress import Progress
 
@@ -162,7 +163,7 @@ class _Builder:
         self._run(progress, *self._in_store, *words)
 
     def _run(self, progress: Progress, *command: str | Path) -> None:
-        code = _wait(self._start(*command), progress)
+        code = finish(self._start(*command), progress)
         if code != 0:
             raise BuildError(
                 f"`{' '.join(map(str, command))}` failed with code {code}; "
@@ -178,7 +179,6 @@ class _Builder:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # If we are killed it goes on for a while; it keeps the lock, so the next one waits for it.
                 pass_fds=(self._lock,),
             )
 
@@ -189,16 +189,3 @@ def _mirror() -> list[str]:
     command = ["apt-get", "indextargets", "--format=$(REPO_URI)", *wanted]
     targets = subprocess.run(command, capture_output=True, text=True, check=False)
     return targets.stdout.split()[:1]
-
-
-def _wait(process: "subprocess.Popen[bytes]", progress: Progress) -> int:
-    try:
-        while True:
-            try:
-                return process.wait(timeout=0.5)
-            except subprocess.TimeoutExpired:
-                progress.tick()
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise

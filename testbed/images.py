@@ -6,20 +6,15 @@ Layout: <cache>/images/tiny-<key>.tar, OCI archives for `ctr images import`. The
 in. A file of that name is always whole: builds take place in a folder of their own, and rename.
 """
 
-import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import box, image_build
-from testbed.binaries import cache_folder
-from testbed.errors import BuildError
+from testbed.cache import build_lock, cache_folder
 from testbed.image_build import Debian, Recipe
 from testbed.node_services import PAUSE_IMAGE
-from testbed.progress import Progress
 
 TOP = Path(__file__).resolve().parent.parent
 ARCHIVES_KEPT = 3
@@ -78,7 +73,8 @@ def ensure(image: Image) -> Path:
     box.require_means()
     archive = image.archive
     if not archive.exists():
-        with _lock(image.title) as lock:
+        # One lock for all: they share a store and a base.
+        with build_lock(images_folder() / "lock", f"image {image.title}") as lock:
             # Whoever held the lock before may have built it.
             if not archive.exists():
                 image_build.build(image.title, image.recipe, image.names, archive, lock)
@@ -87,40 +83,6 @@ def ensure(image: Image) -> Path:
     os.utime(archive)
     print(f"image {image.title}: cached")
     return archive
-
-
-@contextmanager
-def _lock(title: str) -> Iterator[int]:
-    """At most one process builds images: they share a store and a base."""
-    folder = images_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise BuildError(
-            f"cannot write to the cache folder {folder}: {error}",
-            remedy="make it writable, or point XDG_CACHE_HOME to a folder that is",
-        ) from error
-    try:
-        _wait_for(descriptor, title)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _wait_for(lock: int, title: str) -> None:
-    progress = None
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress = progress or Progress(f"image {title}", "another process is building images, waiting")
-            progress.tick()
-            time.sleep(0.2)
-        else:
-            if progress is not None:
-                progress.done("waited")
-            return
 
 
 def _forget_old(title: str) -> None:

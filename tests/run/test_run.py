@@ -271,13 +271,17 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, option: str) ->
     )
 
 
-def test_a_reader_that_goes_away_ends_the_job_gracefully(tmp_path: Path, marker: str) -> None:
+@pytest.mark.parametrize("work", ["echo on; ", ""], ids=["it prints on", "it is silent, and interrupted"])
+def test_a_reader_that_goes_away_ends_the_job_gracefully(tmp_path: Path, marker: str, work: str) -> None:
     """As when a terminal is closed, or Ctrl-C takes `| tee` first: checkpoints are saved."""
-    script = f"trap 'touch {tmp_path}/saved; exit 0' TERM; while :; do echo on; sleep 0.1; done; : {marker}"
+    trap = f"trap 'touch {tmp_path}/saved; exit 0' TERM; echo ready"
+    script = f"{trap}; while :; do {work}sleep 0.1; done; : {marker}"
     with laptop.started(written(tmp_path, laptop.job("one", script, replicas=1)), "--logs") as process:
-        laptop.wait_for(process, "one-worker-0 | on")
+        laptop.wait_for(process, "one-worker-0 | ready", "default/one Running")
         assert process.stdout is not None
         process.stdout.close()
+        if not work:
+            process.send_signal(signal.SIGINT)
         assert process.wait(laptop.PATIENCE) != 0
     assert (tmp_path / "saved").exists()
     assert laptop.none_left([marker])

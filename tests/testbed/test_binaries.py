@@ -11,6 +11,7 @@ import pytest
 
 from testbed import binaries, toolchain
 from testbed.binaries import ETCD, KUBERNETES, PROGRAMS, Module, binary_path, ensure_program
+from testbed.cache import cache_folder
 from testbed.errors import BuildError
 from testbed.toolchain import Toolchain, select_toolchain
 
@@ -159,7 +160,7 @@ def test_builds_once_then_takes_it_from_the_cache(
 
 @needs_go
 def test_half_built_leftovers_are_ignored_and_removed(tiny: binaries.Program) -> None:
-    path = binary_path(tiny, select_toolchain("1.21", binaries.cache_folder()))
+    path = binary_path(tiny, select_toolchain("1.21", cache_folder()))
     leftover = write_executable(path.with_name("tiny.partial-1"), "half a binary")
     built = ensure_program(tiny)
     assert built == path
@@ -172,7 +173,7 @@ def test_a_build_that_fails_says_where_and_leaves_no_binary(tiny: binaries.Progr
     (tiny.module.folder / "main.go").write_text("package main\n\nfunc main() { nonsense() }\n")
     with pytest.raises(BuildError, match=r"undefined: nonsense[\s\S]*remedy"):
         ensure_program(tiny)
-    path = binary_path(tiny, select_toolchain("1.21", binaries.cache_folder()))
+    path = binary_path(tiny, select_toolchain("1.21", cache_folder()))
     assert {file.name for file in path.parent.iterdir()} == {"tiny.log", "tiny.lock"}
 
 

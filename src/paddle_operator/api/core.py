@@ -6,6 +6,9 @@ import msgspec
 
 from .meta import KubeObject, Record
 
+ENDED_PHASES = frozenset({"Succeeded", "Failed"})
+"""Of a pod that has no containers any more, and will have none."""
+
 
 class Waiting(Record, frozen=True):
     reason: str = ""

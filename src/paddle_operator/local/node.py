@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from paddle_operator.api.core import Pod
+from paddle_operator.api.core import ENDED_PHASES, Pod
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
 from paddle_operator.cluster import Change, Invalid, NotFound, Scope, Verb
-from paddle_operator.memory.cluster import FINISHED, GRACE_SECONDS, MemoryCluster
+from paddle_operator.memory.cluster import GRACE_SECONDS, MemoryCluster
 
 from .machine import Block
 from .pod_life import Place, PodLife
@@ -116,7 +116,7 @@ class LocalNode:
     async def _expire(self, life: PodLife, seconds: int) -> None:
         age = (self.place.now() - life.report.started).total_seconds()
         await asyncio.sleep(seconds - age)
-        if life.report.phase not in FINISHED:
+        if life.report.phase not in ENDED_PHASES:
             await life.end(_grace(life), "DeadlineExceeded")
 
     def _forget(self, uid: str) -> None:

@@ -1,4 +1,4 @@
-"""What a pod may draw on besides its own text: config maps and secrets by name, and the machine's size."""
+"""What a pod may draw on besides its own text: config maps and secrets, by name."""
 
 from base64 import b64decode
 from dataclasses import dataclass, field

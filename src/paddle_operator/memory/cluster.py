@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from paddle_operator.api.core import ENDED_PHASES
 from paddle_operator.api.meta import Key, KubeObject, Manifest
 from paddle_operator.api.resources import (
     CONFIG_MAPS,
@@ -32,7 +33,6 @@ T = TypeVar("T", bound=KubeObject)
 KINDS: tuple[AnyResource, ...] = (PADDLE_JOBS, PODS, CONFIG_MAPS, EVENTS)
 HAVE_STATUS = frozenset({PADDLE_JOBS, PODS})
 GRACE_SECONDS = 30
-FINISHED = {"Succeeded", "Failed"}
 
 
 class MemoryCluster:
@@ -231,7 +231,7 @@ def _merged(old: Any, changes: Any) -> Any:
 def _ends_gracefully(resource: AnyResource, document: Manifest) -> bool:
     """A pod that may have containers: its kubelet has the last word."""
     bound = bool(document.get("spec", {}).get("nodeName"))
-    return resource == PODS and bound and document["status"]["phase"] not in FINISHED
+    return resource == PODS and bound and document["status"]["phase"] not in ENDED_PHASES
 
 
 def _stamp(now: datetime) -> str:

@@ -1,6 +1,6 @@
 """What becomes of the pods when a job has ended: cleanPodPolicy."""
 
-from paddle_operator.api.core import Pod
+from paddle_operator.api.core import ENDED_PHASES, Pod
 from paddle_operator.api.paddlejob import CleanPodPolicy, Phase
 from paddle_operator.api.resources import PODS, Target
 from paddle_operator.plan import Delete, Patch, Step
@@ -26,7 +26,7 @@ def clean_up(seen: Observed, end: Phase) -> Step:
 
 def _still_runs(pod: Pod) -> bool:
     """Also for the sake of a side-car: the pod, not training, holds the node's resources."""
-    ended = pod.status.phase in {"Succeeded", "Failed"}
+    ended = pod.status.phase in ENDED_PHASES
     return not ended and pod.spec.active_deadline_seconds != STOP_AFTER_SECONDS
 
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from paddle_operator.api.core import ContainerStatus, Pod
+from paddle_operator.api.core import ENDED_PHASES, ContainerStatus, Pod
 
 
 class Verdict(StrEnum):
@@ -39,7 +39,7 @@ def judge(pod: Pod, training_container: str) -> Verdict:
 def has_started(pod: Pod, training_container: str) -> bool:
     """Training has begun, so its environment is fixed. A side-car may start without the config map."""
     training = _training_status(pod, training_container)
-    ended = pod.status.phase in {"Succeeded", "Failed"}
+    ended = pod.status.phase in ENDED_PHASES
     return ended or (training is not None and training.has_started)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from paddle_operator.api.core import ContainerState, ContainerStatus, Pod
+from paddle_operator.api.core import ENDED_PHASES, ContainerState, ContainerStatus, Pod
 from paddle_operator.api.meta import Condition
 from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_TYPE, TRAINING_CONTAINER
 from paddle_operator.api.paddlejob import PaddleJob
@@ -20,7 +20,6 @@ from .scene import JobScene, Measurement, PodScene, Scene
 from .tail import Tail
 
 MOST_MEASUREMENTS = 4096
-ENDED = {"Succeeded", "Failed"}
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class Gatherer:
         training, *_ = trace.tails
         for container, tail in trace.tails.items():
             name = trace.scene.name if container == training else f"{trace.scene.name}/{container}"
-            lines = tail.new_lines(is_complete=trace.scene.state in ENDED)
+            lines = tail.new_lines(is_complete=trace.scene.state in ENDED_PHASES)
             read += [Line(name, trace.index, text) for text in lines]
             if container == training:
                 self._measure(trace, tail, lines)
@@ -170,9 +169,9 @@ def _state(pod: Pod) -> tuple[str, str]:
     everyone = (*status.init_container_statuses, *status.container_statuses)
     training = next((one for one in everyone if one.name == name), None)
     end = training.state.terminated if training is not None else None
-    if status.phase in ENDED and end is not None and end.exit_code == 0 and not status.reason:
+    if status.phase in ENDED_PHASES and end is not None and end.exit_code == 0 and not status.reason:
         return "Succeeded", ""
-    if status.phase in ENDED:
+    if status.phase in ENDED_PHASES:
         stopped = pod.spec.active_deadline_seconds == STOP_AFTER_SECONDS
         told = "ended by the operator" if stopped and status.reason else status.reason
         return status.phase, told or _first_reason(training, *everyone)

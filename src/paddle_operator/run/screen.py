@@ -80,18 +80,6 @@ class TerminalScreen(PlainScreen):
         self._live.stop()
 
 
-class NoScreen:
-    """For when nobody is there any more: what was begun is ended in order."""
-
-    def show(self, scene: Scene) -> None: ...
-
-    def say(self, text: str) -> None: ...
-
-    def print_logs(self, lines: Sequence[Line]) -> None: ...
-
-    def close(self) -> None: ...
-
-
 def screen_for(console: Console, *, logs: bool) -> Screen:
     # Not console.is_terminal: FORCE_COLOR wants colours in a CI log, not a picture that is redrawn.
     can_redraw = console.file.isatty() and not console.is_dumb_terminal

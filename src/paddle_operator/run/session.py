@@ -2,12 +2,13 @@
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
 import msgspec
+from rich.console import Console
 
 from paddle_operator.api.documents import write_documents
 from paddle_operator.api.meta import Manifest
@@ -20,9 +21,9 @@ from paddle_operator.local.machine import Block
 from paddle_operator.local.node import LocalNode
 from paddle_operator.memory.cluster import MemoryCluster
 
-from .gather import Gatherer
+from .gather import Gatherer, Line
 from .scene import Scene
-from .screen import NoScreen, Screen
+from .screen import PlainScreen, Screen
 from .workspace import Workspace
 
 LOOKS_PER_SECOND = 5
@@ -94,10 +95,10 @@ class Session:
             if all(job.finished for job in scene.jobs):
                 return End.FINISHED
             if self._interrupts.is_set():
-                self.screen.say("Stopping the jobs. Ctrl-C again kills them.")
+                self._say("Stopping the jobs. Ctrl-C again kills them.")
                 return End.INTERRUPTED
             if deadline is not None and loop.time() >= deadline:
-                self.screen.say("Out of time. Stopping the jobs; Ctrl-C kills them.")
+                self._say("Out of time. Stopping the jobs; Ctrl-C kills them.")
                 return End.TIMED_OUT
             await _first_of(self._interrupts, 1 / LOOKS_PER_SECOND)
 
@@ -110,24 +111,33 @@ class Session:
         while (left := (await self.memory.list(PODS, Scope())).items) and not self._killed.is_set():
             if patience and loop.time() > patience:
                 patience = 0.0
-                self.screen.say(f"Waiting for {len(left)} pods to end. Ctrl-C kills them.")
+                self._say(f"Waiting for {len(left)} pods to end. Ctrl-C kills them.")
             await _first_of(self._killed, 1 / LOOKS_PER_SECOND)
 
     async def _read_to_the_end(self) -> None:
         while (lines := self.gatherer.read()) and not self._killed.is_set():
-            self.screen.print_logs(lines)
+            self._print_logs(lines)
             await asyncio.sleep(0)
 
     async def _show(self) -> Scene:
         scene, lines = await self.gatherer.look()
-        try:
-            self.screen.print_logs(lines)
-            self.screen.show(scene)
-        except OSError:
-            # The terminal was closed, or the reader of a pipe is gone: as good as a Ctrl-C.
-            self.screen = NoScreen()
-            self._interrupts.set()
+        self._print_logs(lines)
+        self._draw(lambda screen: screen.show(scene))
         return scene
+
+    def _print_logs(self, lines: Sequence[Line]) -> None:
+        self._draw(lambda screen: screen.print_logs(lines))
+
+    def _say(self, text: str) -> None:
+        self._draw(lambda screen: screen.say(text))
+
+    def _draw(self, draw: Callable[[Screen], None]) -> None:
+        """A closed terminal, or a reader of a pipe that is gone, is as good as a Ctrl-C: with grace."""
+        try:
+            draw(self.screen)
+        except OSError:
+            self.screen = PlainScreen(Console(quiet=True), logs=False)
+            self._interrupts.set()
 
     def _manifest(self, job: PaddleJob) -> Manifest:
         document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(job))
