@@ -5,12 +5,14 @@ from typing import Any
 
 import msgspec
 
-from paddle_operator.api.core import ConfigMap, Pod
+from paddle_operator.api.core import ConfigMap, Pod, Service
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.paddlejob.config_map import build_config_map
+from paddle_operator.api.paddlejob import PaddleJob, Role
+from paddle_operator.paddlejob.config_map import build_config_map, endpoints_by_name
+from paddle_operator.paddlejob.endpoints import Slot
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.paddlejob.pods import build_pod
+from paddle_operator.paddlejob.services import build_service
 
 NOW = datetime(2026, 11, 18, 12, 0, 0, tzinfo=UTC)
 UID = "0a0a0a0a-0000-4000-8000-000000000001"
@@ -29,13 +31,17 @@ def template(*containers: Manifest, metadata: Manifest | None = None, **spec: An
     return made if metadata is None else {"metadata": metadata, **made}
 
 
+def role(replicas: int, pod: Manifest | None = None) -> Manifest:
+    return {"replicas": replicas, "template": pod or template()}
+
+
 def manifest(name: str = "resnet", workers: int = 2, *, pod: Manifest | None = None, **spec: Any) -> Manifest:
     """A PaddleJob as a user writes it."""
     return {
         "apiVersion": "batch.paddlepaddle.org/v1",
         "kind": "PaddleJob",
         "metadata": {"name": name},
-        "spec": {"worker": {"replicas": workers, "template": pod or template()}, **spec},
+        "spec": {"worker": role(workers, pod), **spec},
     }
 
 
@@ -69,6 +75,7 @@ def pod(
     rank: int = 0,
     phase: str = "Pending",
     *,
+    role: Role = Role.WORKER,
     ip: str | None = None,
     exit_code: int | None = None,
     waiting: str = "",
@@ -76,11 +83,12 @@ def pod(
     **status: Any,
 ) -> Pod:
     """A pod of the job as the server stores it; Running ones are ready, ended ones carry an exit code."""
-    made = build_pod(job, next(iter(job.roles)), rank)
-    made["metadata"] |= {"uid": f"pod-{job.uid[:4]}-{rank}", "resourceVersion": str(200 + rank)}
+    made = build_pod(job, Slot(role, rank))
+    number = rank + 100 * (role is Role.PS)
+    made["metadata"] |= {"uid": f"pod-{job.uid[:4]}-{number}", "resourceVersion": str(200 + number)}
     made["metadata"] |= metadata or {}
     made["spec"]["nodeName"] = "node-1"
-    address = ip if ip is not None else f"198.18.0.{rank + 1}"
+    address = ip if ip is not None else f"198.18.0.{number + 1}"
     code = exit_code if exit_code is not None else {"Succeeded": 0, "Failed": 1}.get(phase)
     state: Manifest = {"waiting": {"reason": waiting or "ContainerCreating"}}
     if code is not None:
@@ -99,9 +107,15 @@ def pod(
 
 
 def config_map(job: PaddleJob, **metadata: Any) -> ConfigMap:
-    made = build_config_map(job, [], job.port)
+    made = build_config_map(job, endpoints_by_name(job))
     made["metadata"] |= {"uid": "map-1", "resourceVersion": "300", **metadata}
     return msgspec.json.decode(msgspec.json.encode(made), type=ConfigMap)
+
+
+def service(job: PaddleJob, pod: str, **metadata: Any) -> Service:
+    made = build_service(job, pod)
+    made["metadata"] |= {"uid": f"service-{pod}", "resourceVersion": "400", **metadata}
+    return msgspec.json.decode(msgspec.json.encode(made), type=Service)
 
 
 def observed(job: PaddleJob, *pods: Pod, now: datetime = NOW, **fields: Any) -> Observed:

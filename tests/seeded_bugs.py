@@ -3,7 +3,7 @@
 tests/simulation/test_seeded_bugs.py shows that each of them is caught.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -19,6 +19,7 @@ from paddle_operator.api.names import ANNOTATION_NUDGE, LABEL_RES_NAME
 from paddle_operator.api.paddlejob import PaddleJob, PaddleJobStatus, Phase
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
 from paddle_operator.paddlejob import cleanup, config_map, nudge, pods, ranks, reconcile, status
+from paddle_operator.paddlejob.endpoints import Endpoint, Slot
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.plan import Delete, Patch, Plan, SetStatus, Step
 from paddle_operator.runtime import events
@@ -72,9 +73,11 @@ def map_is_made_before_all_addresses_are_known(patch: MonkeyPatch) -> None:
 
 def peers_are_told_in_the_wrong_order(patch: MonkeyPatch) -> None:
     sound = config_map.build_config_map
-    patch.setattr(
-        config_map, "build_config_map", lambda job, addresses, port: sound(job, addresses[::-1], port)
-    )
+
+    def reversed_map(job: PaddleJob, endpoints: Mapping[str, Endpoint]) -> Manifest:
+        return sound(job, dict(zip(endpoints, [*endpoints.values()][::-1], strict=True)))
+
+    patch.setattr(config_map, "build_config_map", reversed_map)
 
 
 def a_finished_job_gets_its_pods_back(patch: MonkeyPatch) -> None:
@@ -115,8 +118,8 @@ def all_that_names_the_job_is_cleaned_up(patch: MonkeyPatch) -> None:
 def pods_have_names_of_the_moment(patch: MonkeyPatch) -> None:
     sound = pods.build_pod
 
-    def named_anew(job: Any, role: Any, rank: int) -> Manifest:
-        pod = sound(job, role, rank)
+    def named_anew(job: PaddleJob, slot: Slot, init_image: str) -> Manifest:
+        pod = sound(job, slot, init_image)
         pod["metadata"]["name"] += f"-{job.metadata.resource_version}"
         return pod
 
@@ -240,8 +243,8 @@ def a_finalizer_is_left_on_jobs(patch: MonkeyPatch) -> None:
 def an_old_map_stays_and_is_not_minded(patch: MonkeyPatch) -> None:
     sound = config_map.build_config_map
 
-    def held(job: PaddleJob, addresses: Sequence[str], port: int) -> Manifest:
-        made = sound(job, addresses, port)
+    def held(job: PaddleJob, endpoints: Mapping[str, Endpoint]) -> Manifest:
+        made = sound(job, endpoints)
         return {**made, "metadata": {**made["metadata"], "finalizers": ["example.org/hold"]}}
 
     patch.setattr(config_map, "build_config_map", held)

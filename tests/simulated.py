@@ -25,8 +25,8 @@ from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import PADDLE_JOBS, PODS, AnyResource, Target
 from paddle_operator.app import PaddleJobManager
 from paddle_operator.memory.cluster import MemoryCluster
+from paddle_operator.paddlejob.labels import owner_reference
 from paddle_operator.paddlejob.observed import Observed
-from paddle_operator.paddlejob.pods import owner_reference
 from paddle_operator.runtime.controller import Recollection
 
 EPOCH = datetime(2026, 11, 18, tzinfo=UTC)

@@ -46,6 +46,11 @@ OPERATOR_RULES: list[Manifest] = [
         "resources": ["pods"],
         "verbs": ["get", "list", "watch", "create", "patch", "delete"],
     },
+    {
+        "apiGroups": [""],
+        "resources": ["services"],
+        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+    },
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
     {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
 ]

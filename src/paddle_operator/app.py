@@ -13,12 +13,13 @@ from .api.core import Pod
 from .api.meta import Key, KubeObject
 from .api.names import LABEL_JOB_UID, LABEL_RES_TYPE
 from .api.paddlejob import PaddleJob
-from .api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource, Resource
+from .api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, AnyResource, Resource
 from .cluster import Cluster, NotFound, Scope
 from .kube.client import KubeCluster
 from .kube.config import Credentials
 from .kube.transport import Transport
-from .paddlejob.observed import Observed
+from .paddlejob import ports
+from .paddlejob.observed import NO_SETTINGS, Observed, Settings
 from .paddlejob.reconcile import reconcile
 from .runtime.controller import Controller, Loop, Recollection
 from .runtime.events import EventRecorder
@@ -40,21 +41,33 @@ class PaddleJobManager:
     """The controller of PaddleJobs on one cluster, whichever it is. An empty namespace means all of them."""
 
     def __init__(
-        self, cluster: Cluster, namespace: str = "", now: Callable[[], datetime] = wall_clock
+        self,
+        cluster: Cluster,
+        namespace: str = "",
+        now: Callable[[], datetime] = wall_clock,
+        settings: Settings = NO_SETTINGS,
     ) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._now = now
+        self._settings = settings
+        self._promised: dict[str, range] = {}
         self._queue = KeyQueue()
         self._recorder = EventRecorder(cluster, "paddle-operator", now)
         self._jobs = self._follow(PADDLE_JOBS, Store[PaddleJob](lambda job: job.metadata.key))
         # The Go operator's pods have this label too: a live job survives the change of operator.
         self._pods = self._follow(PODS, Store(_owning_job), selector=LABEL_RES_TYPE)
+        self._services = self._follow(SERVICES, Store(_owning_job), selector=LABEL_JOB_UID)
         self._config_maps = self._follow(CONFIG_MAPS, Store(_owning_job), selector=LABEL_JOB_UID)
 
     async def run(self) -> None:
         """Until cancelled."""
-        informers: tuple[Informer[KubeObject], ...] = (self._jobs, self._pods, self._config_maps)  # type: ignore[assignment]
+        informers: tuple[Informer[KubeObject], ...] = (  # type: ignore[assignment]
+            self._jobs,
+            self._pods,
+            self._services,
+            self._config_maps,
+        )
         stores: dict[AnyResource, Store[KubeObject]] = {one.resource: one.store for one in informers}
         gate = CacheGate(stores)
         controller = Controller(
@@ -73,15 +86,32 @@ class PaddleJobManager:
             job=job,
             now=self._now(),
             pods=self._pods.store.concerning(key),
+            services=self._services.store.concerning(key),
             config_map=self._config_maps.store.get(key),
+            settings=self._settings,
             refusals=memory.refusals,
             status_written_at=memory.status_written_at,
         )
         if seen.config_map is None and not (seen.own or seen.namesakes or job.status.finished):
             # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
             seen = replace(seen, config_map=await self._look_up(CONFIG_MAPS, key))
+        if ports.are_due(seen):
+            seen = replace(seen, free_host_port=self._promise_ports(job))
         over = job.status.finished or job.metadata.terminating
         return await self._with_hidden_pods(seen) if seen.peers_are_told and not over else seen
+
+    def _promise_ports(self, job: PaddleJob) -> int:
+        """The first of the ports that a Host job can have. Until its status says so, they are kept for it.
+
+        Turns of several jobs are under way at once: what one of them was promised, its job does not show yet.
+        """
+        live = [one for one in self._jobs.store if one.on_host_network and not one.status.finished]
+        hosts = {one.uid: ports.ports_of(one) for one in live}
+        self._promised = {uid: held for uid, held in self._promised.items() if not hosts.get(uid, held)}
+        others = {**hosts, **self._promised, job.uid: range(0)}
+        if first := ports.free_ports(job, others.values()):
+            self._promised[job.uid] = range(first, first + ports.ports_needed(job))
+        return first
 
     async def _with_hidden_pods(self, seen: Observed) -> Observed:
         """To call a pod lost is final, and one without its labels is not lost: ask for it by name.
@@ -115,11 +145,13 @@ def _owning_job(thing: KubeObject) -> Key | None:
     return Key(thing.metadata.namespace, owner.name)
 
 
-async def run_manager(credentials: Credentials, namespace: str) -> None:
+async def run_manager(credentials: Credentials, namespace: str, settings: Settings) -> None:
     """Follow the cluster until SIGTERM or SIGINT; what is under way is dropped, as in a crash."""
     async with Transport(credentials) as transport, asyncio.TaskGroup() as tasks:
         log.info("following", server=credentials.server, namespace=namespace or "all namespaces")
-        running = tasks.create_task(PaddleJobManager(KubeCluster(transport), namespace).run())
+        running = tasks.create_task(
+            PaddleJobManager(KubeCluster(transport), namespace, settings=settings).run()
+        )
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, running.cancel)
     log.info("stopped")

@@ -70,6 +70,15 @@ def manager(
     namespace: Annotated[
         str, typer.Option(help="Follow the PaddleJobs of this namespace only; left out: of all namespaces.")
     ] = "",
+    init_image: Annotated[
+        str,
+        typer.Option(
+            "--initImage",
+            "--init-image",
+            help="Service mode: an image with sh and nslookup (alpine:3.10, say) that waits in each pod "
+            "until the names of its peers resolve. Left out: nobody waits, and Paddle does not need it.",
+        ),
+    ] = "",
     log_level: Annotated[LogLevel, typer.Option(help="How much to say.")] = LogLevel.INFO,
     log_format: Annotated[LogFormat, typer.Option(help="For people, or for machines.")] = LogFormat.CONSOLE,
 ) -> None:
@@ -83,6 +92,7 @@ def manager(
 
     from .app import run_manager  # noqa: PLC0415
     from .kube.config import ConfigError, load  # noqa: PLC0415
+    from .paddlejob.observed import Settings  # noqa: PLC0415
 
     if namespace and not is_dns_label(namespace):
         raise _complaint(f"--namespace: {namespace!r} is no name of a namespace")
@@ -91,7 +101,7 @@ def manager(
     except ConfigError as error:
         raise _complaint(" ".join(str(error).split())) from None
     configure(log_level, log_format)
-    asyncio.run(run_manager(credentials, namespace))
+    asyncio.run(run_manager(credentials, namespace, Settings(init_image)))
 
 
 @app.command()

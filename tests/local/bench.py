@@ -16,6 +16,7 @@ from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
 from paddle_operator.cluster import Scope, Verb
 from paddle_operator.local.images import Images
 from paddle_operator.local.machine import Block
+from paddle_operator.local.names import Names
 from paddle_operator.local.node import Bell, LocalNode
 from paddle_operator.local.pod_life import Place, log_file
 from paddle_operator.local.supplies import Supplies
@@ -49,6 +50,7 @@ class Laptop:
             now=self.now,
             changed=bell.next_ring,
             hosts="127.0.0.1 localhost",
+            names=Names(),
         )
         place.scratch.mkdir()
         # A block that holds no port: these pods listen on none.

@@ -52,8 +52,8 @@ def test_two_at_once_differ_and_what_is_released_is_taken_again(block: Block) ->
 def test_addresses_and_ports_of_two_runs_have_nothing_in_common(block: Block) -> None:
     with Block.take() as second:
         assert {block.address() for _ in range(300)}.isdisjoint({second.address() for _ in range(300)})
-        assert [block.port(), second.port(), block.port()] == list(JOBS)
-    assert block.port() == JOBS[1], "what the second had is free again"
+        assert [block.ports(), second.ports(), block.ports()] == list(JOBS)
+    assert block.ports() == JOBS[1], "what the second had is free again"
 
 
 def test_a_port_that_a_stranger_has_is_passed_over() -> None:
@@ -115,13 +115,13 @@ def test_an_address_can_be_listened_on(block: Block) -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
 def test_a_job_gets_no_ports_of_which_one_is_taken(block: Block, taken: int, address: str) -> None:
     with closing(listening(JOBS[0] + taken, address)):
-        assert block.port() == JOBS[1]
+        assert block.ports() == JOBS[1]
 
 
 def test_more_jobs_than_there_are_ports_for(block: Block) -> None:
-    assert [block.port() for _ in JOBS] == list(JOBS)
+    assert [block.ports() for _ in JOBS] == list(JOBS)
     with pytest.raises(NoRoom, match="no 20 ports in a row are free"):
-        block.port()
+        block.ports()
 
 
 # How big it is.

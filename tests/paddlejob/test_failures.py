@@ -9,7 +9,7 @@ from make import NOW, seconds
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.paddlejob.failures import cause_awaited_until, find_failed_pod, in_words
+from paddle_operator.paddlejob.failures import awaited_until, find_failure, in_words
 from paddle_operator.paddlejob.verdicts import Verdict, has_started, judge
 
 
@@ -73,7 +73,7 @@ def test_causes_go_before_victims_then_the_earliest_then_the_lowest_rank(
         failed(job, rank, *ends[rank]) if rank in ends else make.pod(job, rank, "Running")
         for rank in range(3)
     ]
-    failure = find_failed_pod(make.observed(job, *pods, config_map=make.config_map(job)))
+    failure = find_failure(make.observed(job, *pods, config_map=make.config_map(job)))
     assert failure is not None
     assert failure.rank == blamed
 
@@ -99,15 +99,15 @@ def test_while_only_victims_have_ended_their_cause_is_waited_for(
     ]
     seen = make.observed(job, *pods, config_map=make.config_map(job))
     seen = replace(seen, now=NOW + seconds(after))
-    failure = find_failed_pod(seen)
+    failure = find_failure(seen)
     assert (failure.rank if failure is not None else None) == blamed
-    assert cause_awaited_until(seen) == (NOW + seconds(5) if blamed is None else None)
+    assert awaited_until(seen) == (NOW + seconds(5) if blamed is None else None)
 
 
 def test_the_reason_of_the_pod_goes_before_that_of_the_container() -> None:
     job = make.paddlejob(workers=1)
     evicted = make.pod(job, 0, "Failed", reason="Evicted", containerStatuses=[])
-    failure = find_failed_pod(make.observed(job, evicted, config_map=make.config_map(job)))
+    failure = find_failure(make.observed(job, evicted, config_map=make.config_map(job)))
     assert failure is not None
     assert (failure.reason, failure.exit_code) == ("Evicted", None)
     assert in_words(failure) == "worker 0 (pod resnet-worker-0) failed on node node-1: Evicted"
@@ -115,7 +115,7 @@ def test_the_reason_of_the_pod_goes_before_that_of_the_container() -> None:
 
 def test_a_failure_reads_as_one_sentence() -> None:
     job = make.paddlejob(workers=1)
-    failure = find_failed_pod(make.observed(job, failed(job, 0, 3), config_map=make.config_map(job)))
+    failure = find_failure(make.observed(job, failed(job, 0, 3), config_map=make.config_map(job)))
     assert failure is not None
     expected = "worker 0 (pod resnet-worker-0) failed on node node-1: container paddle exited with 3 (Error)"
     assert in_words(failure) == expected
@@ -125,7 +125,7 @@ def test_a_failed_init_container_is_named() -> None:
     job = make.paddlejob(workers=1)
     broken = [{"name": "fetch", "state": terminated(4)}]
     pod = make.pod(job, 0, "Failed", initContainerStatuses=broken, containerStatuses=[])
-    failure = find_failed_pod(make.observed(job, pod))
+    failure = find_failure(make.observed(job, pod))
     assert failure is not None
     assert (failure.container, failure.exit_code) == ("fetch", 4)
 
@@ -168,6 +168,6 @@ def test_a_container_renamed_in_the_template_does_not_change_who_trains_in_a_liv
 def test_the_training_container_is_blamed_before_its_sidecars() -> None:
     job = make.paddlejob(workers=1, pod=make.template(make.container(name="logger"), make.container()))
     statuses = [{"name": "logger", "state": terminated(143)}, {"name": "paddle", "state": terminated(1)}]
-    failure = find_failed_pod(make.observed(job, make.pod(job, 0, "Failed", containerStatuses=statuses)))
+    failure = find_failure(make.observed(job, make.pod(job, 0, "Failed", containerStatuses=statuses)))
     assert failure is not None
     assert (failure.container, failure.exit_code) == ("paddle", 1)

@@ -21,8 +21,8 @@ def namesakes_pod(rank: int = 0) -> Pod:
     ("job", "seen", "reason"),
     [
         (make.paddlejob("Not.A.Label"), {}, "InvalidSpec"),
-        (make.paddlejob(ps={"replicas": 1, "template": make.template()}), {}, "NotServed"),
-        (make.paddlejob(intranet="Host"), {}, "NotServed"),
+        (make.paddlejob(heter=make.role(1)), {}, "NotServed"),
+        (make.paddlejob(intranet="Host"), {}, "PortsTaken"),
         (make.paddlejob(elastic=1), {}, "NotServed"),
         (
             make.paddlejob(),
@@ -35,7 +35,7 @@ def namesakes_pod(rank: int = 0) -> Pod:
             "ConfigMapTaken",
         ),
     ],
-    ids=["bad name", "servers", "host network", "elastic", "namesake's map", "foreign map"],
+    ids=["bad name", "heter", "no ports left", "elastic", "namesake's map", "foreign map"],
 )
 def test_an_obstacle_is_said_and_nothing_is_created(
     job: PaddleJob, seen: dict[str, Any], reason: str
@@ -94,7 +94,7 @@ def test_an_ipv6_only_pod_is_explained_and_of_dual_stack_ipv4_is_taken() -> None
 
 @pytest.mark.parametrize(
     "edit",
-    [{"elastic": 1}, {"intranet": "Host"}, {"schedulingPolicy": {"queue": "q"}}],
+    [{"elastic": 1}, {"sampleSetRef": {"name": "a"}}, {"schedulingPolicy": {"queue": "q"}}],
     ids=str,
 )
 def test_an_edit_that_asks_for_what_is_not_served_is_said_and_harms_nothing(edit: dict[str, Any]) -> None:

@@ -7,12 +7,13 @@ import pytest
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.paddlejob import Role
+from paddle_operator.paddlejob.endpoints import Endpoint, Slot
 from paddle_operator.paddlejob.environment import OURS, shared_variables
 from paddle_operator.paddlejob.pods import build_pod, dropped_variables_of
 
 
 def built(pod: Manifest | None = None, rank: int = 0, **fields: Any) -> Manifest:
-    return build_pod(make.paddlejob(pod=pod, **fields), Role.WORKER, rank)
+    return build_pod(make.paddlejob(pod=pod, **fields), Slot(Role.WORKER, rank))
 
 
 def environment(pod: Manifest, container: int = 0) -> dict[str, Any]:
@@ -145,7 +146,7 @@ def test_metadata_of_a_template_is_filtered() -> None:
 
 def test_two_pods_share_nothing_that_one_could_change() -> None:
     job = make.paddlejob()
-    first, second = build_pod(job, Role.WORKER, 0), build_pod(job, Role.WORKER, 1)
+    first, second = build_pod(job, Slot(Role.WORKER, 0)), build_pod(job, Slot(Role.WORKER, 1))
     first["spec"]["containers"][0]["env"].clear()
     assert second["spec"]["containers"][0]["env"]
 
@@ -155,7 +156,10 @@ def test_restart_policy_is_never_unless_the_user_says_otherwise() -> None:
 
 
 def test_what_all_pods_share() -> None:
-    assert shared_variables(make.paddlejob(), ["198.18.0.1", "198.18.0.2"], 2379) == {
+    assert shared_variables(
+        make.paddlejob(),
+        {Role.WORKER: [Endpoint("198.18.0.1", 2379), Endpoint("198.18.0.2", 2379)]},
+    ) == {
         "PADDLE_JOB_ID": "team-resnet",
         "PADDLE_PORT": "2379",
         "PADDLE_TRAINERS": "198.18.0.1,198.18.0.2",

@@ -22,6 +22,8 @@ class Running(Record, frozen=True):
 class Terminated(Record, frozen=True):
     exit_code: int = 0
     reason: str = ""
+    message: str = ""
+    """The end of the log, where the template asks for that. It may hold secrets: searched, never shown."""
     finished_at: datetime | None = None
 
 
@@ -69,6 +71,10 @@ class PodStatus(Record, frozen=True):
 class Pod(KubeObject, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+class Service(KubeObject, frozen=True):
+    """A service without its spec: we made it, and never change it."""
 
 
 class ConfigMap(KubeObject, frozen=True):

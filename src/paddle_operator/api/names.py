@@ -22,9 +22,14 @@ ANNOTATION_NUDGE = PREFIX + "nudge"
 ANNOTATION_PORT = PREFIX + "port"
 
 TRAINING_CONTAINER = "paddle"
+INIT_CONTAINER = "coord-paddle"
 PADDLE_PORT = 2379
 PORTS_PER_POD = 20
 LAST_PORT = 65536 - PORTS_PER_POD
+# Of the first server's ports, the one of gloo's meeting place; the server itself has the first.
+GLOO_PORT = 18
+# What Host jobs share out among themselves, in blocks of PORTS_PER_POD.
+HOST_PORTS = range(35_000, 65_000, PORTS_PER_POD)
 
 # Types of condition.
 CREATED = "Created"
@@ -40,12 +45,15 @@ NAMESAKE_TERMINATING = "NamesakeTerminating"
 REFUSED = "CreateRefused"
 NO_IPV4 = "NoIPv4Address"
 SHARED_ADDRESS = "SharedAddress"
+PORTS_TAKEN = "PortsTaken"
 # Reasons of the other conditions.
 PODS_CREATED = "PodsCreated"
 ALL_PODS_RUN = "AllPodsRun"
 ALL_PODS_SUCCEEDED = "AllPodsSucceeded"
+ALL_WORKERS_SUCCEEDED = "AllWorkersSucceeded"
 POD_FAILED = "PodFailed"
 POD_LOST = "PodLost"
+SERVER_ENDED = "ServerEnded"
 JOB_ENDED = "JobEnded"
 # Reasons of events that have no condition.
 ENV_DROPPED = "VariableDropped"

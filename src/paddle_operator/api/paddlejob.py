@@ -182,6 +182,9 @@ class PaddleJobStatus(Record, frozen=True):
     completion_time: Annotated[datetime | None, Meta(description="When the job ended.")] = None
     observed_generation: Annotated[int, Meta(description="The spec that this status speaks of.")] = 0
     attempt: Annotated[int, Meta(description="Which try this is, from 0.")] = 0
+    host_port: Annotated[
+        int, Meta(description="On the host network: the first of the job's ports, 20 for each pod.")
+    ] = 0
     conditions: Annotated[tuple[Condition, ...], Meta(description="What holds, and why.")] = ()
     failure: Annotated[Failure | None, Meta(description="Which pod failed first.")] = None
 
@@ -202,6 +205,15 @@ class PaddleJob(KubeObject, frozen=True):
     def port(self) -> int:
         """Of pods that are yet to be made; those that exist say themselves what they were told."""
         return port_in(self.metadata)
+
+    @property
+    def on_host_network(self) -> bool:
+        return self.spec.effective_intranet is Intranet.HOST
+
+    @property
+    def found_by_name(self) -> bool:
+        """Peers find each other by names that are known before any pod exists."""
+        return self.spec.effective_intranet is Intranet.SERVICE
 
     @property
     def roles(self) -> dict[Role, RoleSpec]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from .core import ConfigMap, Pod
+from .core import ConfigMap, Pod, Service
 from .meta import Key, KubeObject
 from .names import GROUP
 from .paddlejob import PaddleJob
@@ -51,4 +51,5 @@ class Target:
 PADDLE_JOBS = Resource(GROUP, "v1", "paddlejobs", "PaddleJob", PaddleJob)
 PODS = Resource("", "v1", "pods", "Pod", Pod)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", ConfigMap)
+SERVICES = Resource("", "v1", "services", "Service", Service)
 EVENTS = Resource("", "v1", "events", "Event", KubeObject)

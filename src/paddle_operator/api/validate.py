@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from .crd import pod_template_schema
 from .names import ANNOTATION_PORT, LAST_PORT, PADDLE_PORT, pod_name
-from .paddlejob import Intranet, Mode, PaddleJob, Role, RoleSpec, is_port, read_template
+from .paddlejob import PaddleJob, Role, RoleSpec, is_port, read_template
 from .schema_check import Problem, check
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -30,9 +30,7 @@ def not_served(job: PaddleJob) -> tuple[Problem, ...]:
     """What is well formed and promised, but not built yet: said aloud instead of ignored."""
     spec = job.spec
     asked = {
-        "spec.ps": ("parameter-server mode", spec.mode is Mode.PS),
         "spec.heter": ("heterogeneous training", Role.HETER in job.roles),
-        "spec.intranet": (f"network mode {spec.intranet}", spec.effective_intranet is not Intranet.POD_IP),
         "spec.elastic": ("elastic training", bool(spec.elastic)),
         "spec.schedulingPolicy": ("gang scheduling", spec.scheduling_policy is not None),
         "spec.sampleSetRef": ("cached training data", spec.sample_set_ref is not None),

@@ -35,14 +35,22 @@ class Block:
                 return cls(number, [held])
         raise NoRoom(f"{len(RUNS)} runs are under way; `pgrep -af 'paddle-operator run'` lists them")
 
-    def port(self) -> int:
-        """The first of a job's ports. The last one is held, and says that they are taken."""
+    def ports(self, blocks: int = 1) -> int:
+        """The first of so many blocks of ports in a row. The last port of each is held: they are taken."""
+        found: list[int] = []
         for first in JOBS:
-            if held := _listen(first + JOBS.step - 1):
-                self._held.append(held)
-                if _all_free(range(first, first + JOBS.step - 1)):
-                    return first
-        raise NoRoom(f"no {JOBS.step} ports in a row are free between {JOBS.start} and {JOBS.stop}")
+            found = [*found, first] if self._take(first) else []
+            if len(found) == blocks:
+                return found[0]
+        needed = blocks * JOBS.step
+        raise NoRoom(f"no {needed} ports in a row are free between {JOBS.start} and {JOBS.stop}")
+
+    def _take(self, first: int) -> bool:
+        held = _listen(first + JOBS.step - 1)
+        if held is None:
+            return False
+        self._held.append(held)
+        return _all_free(range(first, first + JOBS.step - 1))
 
     def address(self) -> str:
         """127.0.1.1, 127.0.1.2, ...; the second run at the same time has 127.1.1.1, and so on."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from paddle_operator.api.core import ENDED_PHASES, Pod
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, Target
 from paddle_operator.cluster import Change, Invalid, NotFound, Scope, Verb
 from paddle_operator.memory.cluster import GRACE_SECONDS, MemoryCluster
 
@@ -51,6 +51,7 @@ class LocalNode:
         async with asyncio.TaskGroup() as self._tasks:
             self._tasks.create_task(self._follow_pods())
             self._tasks.create_task(self._follow_config_maps())
+            self._tasks.create_task(self._follow_services())
             self._tasks.create_task(self._collect_garbage())
 
     async def _follow_pods(self) -> None:
@@ -60,6 +61,18 @@ class LocalNode:
     async def _follow_config_maps(self) -> None:
         async for _ in self.memory.watch(CONFIG_MAPS, Scope(), "0"):
             self.bell.ring()
+
+    async def _follow_services(self) -> None:
+        services = self.place.names.services
+        async for change in self.memory.watch(SERVICES, Scope(), "0"):
+            assert change.object is not None
+            forget_or_learn = services.discard if change.verb is Verb.DELETED else services.add
+            forget_or_learn(change.object.metadata.key)
+            self._spread_names()
+
+    def _spread_names(self) -> None:
+        for life in self._lives.values():
+            life.write_hosts()
 
     async def _collect_garbage(self) -> None:
         async for change in self.memory.watch(PADDLE_JOBS, Scope(), "0"):
@@ -86,9 +99,9 @@ class LocalNode:
         manifest = self.memory.manifest(PODS, key)
         if manifest is None or manifest["metadata"]["uid"] != pod.metadata.uid:
             return
-        around = Surroundings(
-            manifest, self.block.address(), NODE, NODE_ADDRESS, self.capacity, self.supplies
-        )
+        address = NODE_ADDRESS if manifest["spec"].get("hostNetwork") else self.block.address()
+        around = Surroundings(manifest, address, NODE, NODE_ADDRESS, self.capacity, self.supplies)
+        self.place.names.addresses[key] = address
         target = Target.of(PODS, pod)
 
         async def publish(status: Manifest) -> None:
@@ -97,6 +110,7 @@ class LocalNode:
                 await self.memory.patch(target, body, subresource="status")
 
         life = self._lives[pod.metadata.uid] = PodLife(self.place, around, publish)
+        self._spread_names()
         self.memory.bind(key, NODE)
         self._tasks.create_task(life.live())
 

@@ -14,6 +14,7 @@ from paddle_operator.api.names import PORTS_PER_POD
 from paddle_operator.api.paddlejob import is_port
 
 from .images import Images
+from .names import Names
 from .pod_status import ContainerReport, PodReport, running, terminated, waiting
 from .process import CannotStart, ContainerProcess, Mount, Order
 from .supplies import NotYet
@@ -22,6 +23,7 @@ from .volumes import Shelf
 
 FIRST_PAUSE, LONGEST_PAUSE, FORGIVEN_AFTER = 10.0, 300.0, 600.0
 A_MOMENT = 0.05
+LAST_WORDS_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Place:
     """An event that is set when a config map has come or gone."""
     hosts: str
     """The machine's own hosts file, to which each pod adds its name."""
+    names: Names
 
 
 @dataclass
@@ -140,7 +143,8 @@ class PodLife:
         finally:
             del self._running[report.name]
             await process.kill()
-        report.state = terminated(code, started, self.place.now())
+        message = _last_words(log) if code else ""
+        report.state = terminated(code, started, self.place.now(), message=message)
         await self._tell()
         return code
 
@@ -200,14 +204,24 @@ class PodLife:
         return self.place.shelf.pods / str(self.around.pod["metadata"]["uid"])
 
     def _mounts(self, container: Manifest) -> tuple[Mount, ...]:
-        hosts = self._own_folder / "hosts"
-        hosts.parent.mkdir(parents=True, exist_ok=True)
+        self.write_hosts()
+        hosts = Mount("/etc/hosts", str(self._hosts))
+        return (*self.place.shelf.mounts(container, self.around.pod), hosts)
+
+    def write_hosts(self) -> None:
+        """Into the same file: containers that run see the new names too."""
         aliases = [
             f"{alias['ip']} {' '.join(alias.get('hostnames') or ())}"
             for alias in self.around.pod["spec"].get("hostAliases") or ()
         ]
-        hosts.write_text("\n".join([self.place.hosts, f"{self.around.address} {self._name}", *aliases, ""]))
-        return (*self.place.shelf.mounts(container, self.around.pod), Mount("/etc/hosts", str(hosts)))
+        names = self.place.names.lines(self.around.pod["metadata"]["namespace"])
+        own = f"{self.around.address} {self._name}"
+        self._hosts.parent.mkdir(parents=True, exist_ok=True)
+        self._hosts.write_text("\n".join([self.place.hosts, own, *aliases, *names, ""]))
+
+    @property
+    def _hosts(self) -> Path:
+        return self._own_folder / "hosts"
 
     async def _tell(self) -> None:
         await self.publish(self.report.status())
@@ -215,6 +229,13 @@ class PodLife:
 
 def log_file(logs: Path, pod: Key, container: str) -> Path:
     return logs / pod.namespace / pod.name / f"{container}.log"
+
+
+def _last_words(log: Path) -> str:
+    """What a kubelet tells under FallbackToLogsOnError. Here always: the log is the user's own file."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
+        return file.read().decode(errors="replace")
 
 
 def _inherited() -> dict[str, str]:

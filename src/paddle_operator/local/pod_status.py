@@ -53,10 +53,19 @@ def running(since: datetime) -> dict[str, Any]:
     return {"running": {"startedAt": stamp(since)}}
 
 
-def terminated(code: int, since: datetime, until: datetime, reason: str = "") -> dict[str, Any]:
+def terminated(
+    code: int, since: datetime, until: datetime, reason: str = "", message: str = ""
+) -> dict[str, Any]:
     said = reason or ("Error" if code else "Completed")
     times = {"startedAt": stamp(since), "finishedAt": stamp(until)}
-    return {"terminated": {"exitCode": code, "reason": said, **times}}
+    return {
+        "terminated": {
+            "exitCode": code,
+            "reason": said,
+            **times,
+            **({"message": message} if message else {}),
+        }
+    }
 
 
 @dataclass

@@ -20,6 +20,11 @@ from .variables import NO_FIELD, is_field
 from .volumes import COPIES, LEADS_OUT, MAKERS, SHARED_MEMORY, host_path_problem, in_memory, leaves_its_folder
 
 INSTALL_PADDLE = "pip install 'paddle-operator[local]'"
+NO_MOUNT_NAMESPACE = "this kernel gives no mount namespace to a user"
+ALLOW_NAMESPACES = (
+    "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, on Ubuntu "
+    "kernel.apparmor_restrict_unprivileged_userns=0), run as root"
+)
 PASSED_OVER_IN_PODS = ("nodeSelector", "affinity", "schedulerName", "runtimeClassName", "securityContext")
 PASSED_OVER_IN_CONTAINERS = (
     "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "securityContext",
@@ -68,11 +73,17 @@ def paddle_is_installed() -> bool:
 
 
 def refusals(job: PaddleJob, host: Host) -> list[Problem]:
-    return [
+    found = [
         Problem(f"spec.{role}.template.spec.{problem.field}", problem.message)
         for role, spec in job.roles.items()
         for problem in _pod_refusals(read_template(spec.template)["spec"], host)
     ]
+    if job.found_by_name and not host.machine.isolates:
+        message = (
+            f"{NO_MOUNT_NAMESPACE}, so pods have no hosts file of their own; {ALLOW_NAMESPACES}, or use PodIP"
+        )
+        found.append(Problem("spec.intranet", message))
+    return found
 
 
 def warnings(job: PaddleJob, machine: Machine) -> list[Problem]:
@@ -183,10 +194,8 @@ def _mount_refusals(
     if not host.machine.isolates and not already_there and not shared_memory:
         yield Problem(
             f"{field}.mountPath",
-            "this kernel gives no mount namespace to a user, so nothing can be mounted; "
-            "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, on Ubuntu "
-            "kernel.apparmor_restrict_unprivileged_userns=0), run as root, or use a hostPath with the same "
-            "path inside and outside",
+            f"{NO_MOUNT_NAMESPACE}, so nothing can be mounted; {ALLOW_NAMESPACES}, or use a hostPath with "
+            "the same path inside and outside",
         )
 
 

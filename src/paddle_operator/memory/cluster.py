@@ -18,6 +18,7 @@ from paddle_operator.api.resources import (
     EVENTS,
     PADDLE_JOBS,
     PODS,
+    SERVICES,
     AnyResource,
     Resource,
     Target,
@@ -30,7 +31,7 @@ from .schema import pruned, with_defaults
 
 T = TypeVar("T", bound=KubeObject)
 
-KINDS: tuple[AnyResource, ...] = (PADDLE_JOBS, PODS, CONFIG_MAPS, EVENTS)
+KINDS: tuple[AnyResource, ...] = (PADDLE_JOBS, PODS, SERVICES, CONFIG_MAPS, EVENTS)
 HAVE_STATUS = frozenset({PADDLE_JOBS, PODS})
 GRACE_SECONDS = 30
 

@@ -2,7 +2,7 @@
 
 from paddle_operator.api.core import ENDED_PHASES, Pod
 from paddle_operator.api.paddlejob import CleanPodPolicy, Phase
-from paddle_operator.api.resources import PODS, Target
+from paddle_operator.api.resources import PODS, SERVICES, Target
 from paddle_operator.plan import Delete, Patch, Step
 
 from .observed import Observed
@@ -17,10 +17,14 @@ STOP_AFTER_SECONDS = 1
 
 
 def clean_up(seen: Observed, end: Phase) -> Step:
-    """Delete the pods, or, where they are kept, end those that still run: a finished job holds no GPU."""
+    """Delete the pods and their services; where pods are kept, end those that still run.
+
+    A finished job holds no GPU. And parameter servers would serve for ever: nobody but us ends them.
+    """
     live = [pod for pod in seen.own.values() if not pod.metadata.terminating]
     if end in _CLEANED_AFTER[seen.job.spec.effective_clean_pod_policy]:
-        return tuple(Delete(Target.of(PODS, pod)) for pod in live)
+        pods = [Delete(Target.of(PODS, pod)) for pod in live]
+        return (*pods, *(Delete(Target.of(SERVICES, service)) for service in seen.own_services))
     return tuple(_stop(pod) for pod in live if _still_runs(pod))
 
 

@@ -1,16 +1,21 @@
-"""The job's config map: the list of peers. Pods cannot start before it exists, so it is made last."""
+"""The job's config map: the list of peers. Containers cannot start before it exists."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.paddlejob import PaddleJob, Role, port_in
 
+from .endpoints import Endpoint, port_of, service_host, slots_of
 from .environment import shared_variables
+from .labels import job_labels, owner_reference
 from .observed import Observed
-from .pods import job_labels, owner_reference
 
 
-def build_config_map(job: PaddleJob, worker_addresses: Sequence[str], port: int) -> Manifest:
+def build_config_map(job: PaddleJob, endpoints: Mapping[str, Endpoint]) -> Manifest:
+    """``endpoints`` by the pod's name."""
+    by_role: dict[Role, list[Endpoint]] = {role: [] for role in job.roles}
+    for name, slot in slots_of(job).items():
+        by_role[slot.role].append(endpoints[name])
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -20,14 +25,21 @@ def build_config_map(job: PaddleJob, worker_addresses: Sequence[str], port: int)
             "labels": job_labels(job),
             "ownerReferences": [owner_reference(job)],
         },
-        "data": shared_variables(job, worker_addresses, port),
+        "data": dict(sorted(shared_variables(job, by_role).items())),
     }
 
 
 def missing_config_map(seen: Observed) -> Manifest | None:
     if not seen.config_map_is_due:
         return None
-    workers = [seen.addresses[name] for name, slot in seen.slots.items() if slot.role is Role.WORKER]
-    # The annotation may have been edited since; the pods go by what it said when they were made.
-    port = port_in(next(iter(seen.own.values())).metadata)
-    return build_config_map(seen.job, workers, port)
+    if seen.job.found_by_name:
+        return build_config_map(seen.job, endpoints_by_name(seen.job))
+    # The job's annotation may have been edited since; pods go by what it said when they were made.
+    found = {name: Endpoint(seen.addresses[name], port_in(pod.metadata)) for name, pod in seen.own.items()}
+    return build_config_map(seen.job, found)
+
+
+def endpoints_by_name(job: PaddleJob) -> dict[str, Endpoint]:
+    return {
+        name: Endpoint(service_host(job, name), port_of(job, slot)) for name, slot in slots_of(job).items()
+    }

@@ -4,15 +4,18 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from paddle_operator.api.core import ContainerStatus, Pod
-from paddle_operator.api.names import POD_LOST
-from paddle_operator.api.paddlejob import Failure
+from paddle_operator.api.names import POD_LOST, SERVER_ENDED
+from paddle_operator.api.paddlejob import Failure, Role
 
-from .observed import Observed, Slot
+from .endpoints import Slot
+from .observed import Observed
 from .verdicts import Verdict
 
 # Ends that only mean "a peer died": Paddle's launcher reports 250, a plain script aborts with 134.
 VICTIM_EXIT_CODES = frozenset({134, 250})
 CAUSE_PATIENCE = timedelta(seconds=5)
+# A worker that stops the servers itself, as some scripts do, may be seen to end a little after them.
+SERVER_PATIENCE = timedelta(seconds=10)
 _NEVER = datetime.max.replace(tzinfo=UTC) - CAUSE_PATIENCE
 
 
@@ -24,15 +27,56 @@ class _Candidate(NamedTuple):
     broken: list[ContainerStatus]
 
 
-def find_failed_pod(seen: Observed) -> Failure | None:
+def find_failure(seen: Observed) -> Failure | None:
+    """Why the job has failed, if it has. Once its workers have ended well, nothing can fail it."""
+    if seen.is_trained:
+        return None
+    return _find_failed_pod(seen) or _find_ended_server(seen) or _find_lost_pod(seen)
+
+
+def awaited_until(seen: Observed) -> datetime | None:
+    """When what is known now must do to name a failure, or to call something one."""
+    times = [_cause_awaited_until(seen)]
+    if not seen.is_trained:
+        times += [
+            end + SERVER_PATIENCE for end, _ in _ended_servers(seen) if seen.now < end + SERVER_PATIENCE
+        ]
+    return min((time for time in times if time is not None), default=None)
+
+
+def _find_failed_pod(seen: Observed) -> Failure | None:
     """The first cause: victims of a dead peer come last, then the earliest end, then the lowest rank."""
     failed = _failed_pods(seen)
-    if not failed or cause_awaited_until(seen) is not None:
+    if not failed or _cause_awaited_until(seen) is not None:
         return None
     return _describe(min(failed, key=_blame))
 
 
-def cause_awaited_until(seen: Observed) -> datetime | None:
+def _find_ended_server(seen: Observed) -> Failure | None:
+    """Servers serve until they are stopped. One that ends has taken its part of the model with it."""
+    over = [(end, slot) for end, slot in _ended_servers(seen) if not end <= seen.now < end + SERVER_PATIENCE]
+    if not over:
+        return None
+    _, slot = min(over)
+    name = next(name for name, one in seen.slots.items() if one == slot)
+    node = seen.own[name].spec.node_name if name in seen.own else ""
+    return Failure(role=slot.role, rank=slot.rank, pod=name, node=node, exit_code=0, reason=SERVER_ENDED)
+
+
+def _ended_servers(seen: Observed) -> list[tuple[datetime, Slot]]:
+    """Those that ended well, and when; one whose pod is gone did so long ago."""
+    long_ago = datetime.min.replace(tzinfo=UTC)
+    ends = []
+    for name, verdict in seen.verdicts.items():
+        slot = seen.slots[name]
+        if slot.role is Role.PS and verdict is Verdict.SUCCEEDED:
+            statuses = seen.own[name].status.container_statuses if name in seen.own else ()
+            times = [one.state.terminated.finished_at for one in statuses if one.state.terminated is not None]
+            ends.append((min((time for time in times if time is not None), default=long_ago), slot))
+    return ends
+
+
+def _cause_awaited_until(seen: Observed) -> datetime | None:
     """Victims may end before the one who killed them: its launcher looks only now and then.
 
     So the cause gets a moment to show. Clocks of nodes differ: a time that makes no sense is not waited for.
@@ -54,7 +98,7 @@ def _failed_pods(seen: Observed) -> list[_Candidate]:
     ]
 
 
-def find_lost_pod(seen: Observed) -> Failure | None:
+def _find_lost_pod(seen: Observed) -> Failure | None:
     """A pod that is gone after peers were told its address. Another one would not be found by them."""
     if not seen.peers_are_told or not seen.missing:
         return None
@@ -94,6 +138,8 @@ def in_words(failure: Failure) -> str:
     who = f"{failure.role} {failure.rank} (pod {failure.pod})"
     if failure.reason == POD_LOST:
         return f"{who} is missing, and its peers have already been told who they are"
+    if failure.reason == SERVER_ENDED:
+        return f"{who} ended by itself before the workers did, and with it its part of the model"
     where = f" on node {failure.node}" if failure.node else ""
     if failure.exit_code is None:
         return f"{who} failed{where}: {failure.reason}"

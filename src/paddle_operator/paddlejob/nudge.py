@@ -4,6 +4,8 @@ A kubelet that found no config map tries again after 10 to 15 seconds and does n
 come; but any change of the pod makes it look at once. So each pod gets a small annotation: 16 s become 3. The
 first look after that can still fail (the node may not yet be allowed to read the new map): a pod that is
 still stuck 3 s later is nudged again, three times at most; then the kubelet's own retry must do.
+
+In Service mode the map is there before the pods, and only one that is stuck all the same is nudged.
 """
 
 from collections.abc import Iterator
@@ -45,9 +47,9 @@ def _waiting(seen: Observed) -> Iterator[tuple[Pod, int, datetime]]:
         if pod.metadata.terminating or name in seen.started:
             continue
         count, at = _last_nudge(pod, seen.now)
-        if at is None:
+        if at is None and (_is_stuck(pod) or not seen.job.found_by_name):
             yield pod, 0, seen.now
-        elif count < MOST_NUDGES and _is_stuck(pod):
+        elif at is not None and count < MOST_NUDGES and _is_stuck(pod):
             yield pod, count, at + AGAIN_AFTER
 
 

@@ -3,23 +3,26 @@
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
 
-from paddle_operator.api.core import ConfigMap, Pod
-from paddle_operator.api.names import TRAINING_CONTAINER, pod_name
+from paddle_operator.api.core import ConfigMap, Pod, Service
+from paddle_operator.api.meta import find_condition
+from paddle_operator.api.names import CREATED, TRAINING_CONTAINER, pod_name
 from paddle_operator.api.paddlejob import PaddleJob, Role, read_template, training_container_of
 from paddle_operator.plan import Refusal
 
 from . import ranks
-from .addresses import ipv4_address
+from .endpoints import Slot, ipv4_address, slots_of
 from .verdicts import Verdict, has_started, judge
 
 
-class Slot(NamedTuple):
-    """One place in the job: a role and a rank in it; the pod's name follows from it."""
+@dataclass(frozen=True)
+class Settings:
+    """What the manager was told when it was started."""
 
-    role: Role
-    rank: int
+    init_image: str = ""
+
+
+NO_SETTINGS = Settings()
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,13 @@ class Observed:
     now: datetime
     pods: tuple[Pod, ...] = ()
     """Every pod that names a PaddleJob of this name as its owner: ours, and those of a dead namesake."""
+    services: tuple[Service, ...] = ()
+    """Every service of ours that names a PaddleJob of this name as its owner."""
     config_map: ConfigMap | None = None
     """The config map with the job's name, whoever made it."""
+    free_host_port: int = 0
+    """Where a Host job that has no ports yet can have them; 0: nowhere."""
+    settings: Settings = NO_SETTINGS
     refusals: tuple[Refusal, ...] = ()
     """What the server turned down in the pass before."""
     status_written_at: datetime | None = None
@@ -42,11 +50,7 @@ class Observed:
     @cached_property
     def slots(self) -> dict[str, Slot]:
         """Pod name to slot, servers first: the order in which pods are created."""
-        return {
-            pod_name(self.job.metadata.name, role, rank): Slot(role, rank)
-            for role, spec in self.job.roles.items()
-            for rank in range(spec.replicas)
-        }
+        return slots_of(self.job)
 
     @cached_property
     def own(self) -> dict[str, Pod]:
@@ -58,9 +62,14 @@ class Observed:
         }
 
     @cached_property
-    def namesakes(self) -> tuple[Pod, ...]:
-        """Pods that an earlier job of this name has left behind."""
-        return tuple(pod for pod in self.pods if not pod.metadata.controlled_by(self.job.uid))
+    def own_services(self) -> tuple[Service, ...]:
+        return tuple(one for one in self.services if one.metadata.controlled_by(self.job.uid))
+
+    @cached_property
+    def namesakes(self) -> tuple[Pod | Service, ...]:
+        """What an earlier job of this name has left behind."""
+        children: tuple[Pod | Service, ...] = (*self.pods, *self.services)
+        return tuple(one for one in children if not one.metadata.controlled_by(self.job.uid))
 
     @property
     def own_config_map(self) -> ConfigMap | None:
@@ -92,18 +101,37 @@ class Observed:
 
     @cached_property
     def config_map_is_due(self) -> bool:
-        """It is not there, somebody waits for it, and every pod has an address that will last."""
-        if self.own_config_map is not None or len(self.own) < len(self.slots):
+        """It is not there, somebody waits for it, and every peer's address is known and will last."""
+        if self.own_config_map is not None:
             return False
-        waited_for = len(self.started) < len(self.own)
-        lasting = (self.addresses[name] and not pod.metadata.terminating for name, pod in self.own.items())
-        return waited_for and all(lasting)
+        if self.job.found_by_name:
+            return bool(self.missing) or len(self.started) < len(self.own)
+        if len(self.own) < len(self.slots) or len(self.started) == len(self.own):
+            return False
+        return all(self.addresses[name] and not pod.metadata.terminating for name, pod in self.own.items())
 
     @property
     def peers_are_told(self) -> bool:
-        """Somebody knows the addresses, or may: from here on no pod can be replaced by another."""
-        told = self.own_config_map is not None or self.job.status.start_time is not None
-        return told or bool(self.started) or bool(self._succeeded_before)
+        """Somebody has met its peers, or may have: from here on no pod can be replaced by another."""
+        begun = bool(self.started) or bool(self._succeeded_before)
+        if self.job.status.start_time is not None:
+            return True
+        if self.job.found_by_name:
+            # The first pods may have begun before the last were made, and wait for these by name.
+            return begun and self._all_were_created
+        return begun or self.own_config_map is not None
+
+    @property
+    def _all_were_created(self) -> bool:
+        """That is written only after it was done."""
+        created = find_condition(self.job.status.conditions, CREATED)
+        return created is not None and created.status == "True"
+
+    @cached_property
+    def is_trained(self) -> bool:
+        """Every worker ended well. Servers do not count: they serve until they are stopped."""
+        workers = [name for name, slot in self.slots.items() if slot.role is not Role.PS]
+        return bool(workers) and all(self.verdicts.get(name) is Verdict.SUCCEEDED for name in workers)
 
     @cached_property
     def _succeeded_before(self) -> frozenset[str]:

@@ -5,16 +5,19 @@ from enum import Enum, auto
 
 from paddle_operator.api.names import (
     CONFIG_MAP_TAKEN,
+    HOST_PORTS,
     INVALID_SPEC,
     NAMESAKE_TERMINATING,
     NO_IPV4,
     NOT_SERVED,
+    PORTS_TAKEN,
     REFUSED,
     SHARED_ADDRESS,
 )
 from paddle_operator.api.resources import PADDLE_JOBS
 from paddle_operator.api.validate import not_served, spec_problems
 
+from . import ports
 from .observed import Observed
 
 
@@ -49,6 +52,7 @@ def find_obstacle(seen: Observed) -> Obstacle | None:
             _invalid,
             _left_by_namesake,
             _foreign_config_map,
+            _ports_taken,
             _refused,
             _no_ipv4,
             _shared_address,
@@ -69,7 +73,7 @@ def _invalid(seen: Observed) -> Obstacle | None:
 def _left_by_namesake(seen: Observed) -> Obstacle | None:
     if seen.own:
         return None
-    left = [f"pod {pod.metadata.name}" for pod in seen.namesakes]
+    left = [f"{type(one).__name__.lower()} {one.metadata.name}" for one in seen.namesakes]
     owner = seen.config_map.metadata.controller if seen.config_map is not None else None
     if owner is not None and _is_namesake(seen, owner.kind, owner.name) and owner.uid != seen.job.uid:
         left.append(f"config map {seen.job.metadata.name}")
@@ -88,6 +92,17 @@ def _foreign_config_map(seen: Observed) -> Obstacle | None:
     if seen.own or seen.config_map is None or seen.own_config_map is not None:
         return None
     return Obstacle(CONFIG_MAP_TAKEN, _taken("config map", seen.job.metadata.name), End.BY_ITSELF)
+
+
+def _ports_taken(seen: Observed) -> Obstacle | None:
+    if not ports.are_due(seen) or seen.free_host_port:
+        return None
+    message = (
+        f"the job needs {ports.ports_needed(seen.job)} ports in a row on the host network, and other jobs "
+        f"hold too many of {HOST_PORTS.start}-{HOST_PORTS.stop - 1}; wait for one of them to end, or use "
+        "another intranet"
+    )
+    return Obstacle(PORTS_TAKEN, message, End.BY_ITSELF)
 
 
 def _refused(seen: Observed) -> Obstacle | None:
@@ -111,6 +126,8 @@ def _taken(kind: str, name: str) -> str:
 
 def _no_ipv4(seen: Observed) -> Obstacle | None:
     """Paddle's endpoints are IPv4 only; a job would wait for such a pod for ever."""
+    if seen.job.found_by_name:
+        return None
     ipv6 = [pod for name, pod in seen.own.items() if pod.status.pod_ip and not seen.addresses[name]]
     pod = next(iter(ipv6), None)
     if pod is None:
@@ -124,12 +141,14 @@ def _no_ipv4(seen: Observed) -> Obstacle | None:
 
 def _shared_address(seen: Observed) -> Obstacle | None:
     """Pods on the host network of one node. Paddle counts addresses: it would train two jobs, each alone."""
+    if seen.job.on_host_network:
+        return None  # told in another way
     holders: dict[str, str] = {}
     for name, address in seen.addresses.items():
         if address and (other := holders.setdefault(address, name)) != name:
             message = (
                 f"pods {other} and {name} share the address {address}, so Paddle would take them for one: "
-                "remove hostNetwork from the template, or spread the pods over nodes"
+                "remove hostNetwork from the template and write intranet: Host"
             )
             return Obstacle(SHARED_ADDRESS, message, End.BY_ITSELF)
     return None

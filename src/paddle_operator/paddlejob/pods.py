@@ -6,30 +6,35 @@ from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import (
     ANNOTATION_PORT,
     ANNOTATION_RESOURCE,
-    GROUP,
-    LABEL_ATTEMPT,
     LABEL_INDEX,
-    LABEL_JOB_UID,
     LABEL_RES_NAME,
     LABEL_RES_TYPE,
     LABEL_ROLE,
     PADDLE_PORT,
+    PORTS_PER_POD,
     PREFIX,
     pod_name,
 )
-from paddle_operator.api.paddlejob import PaddleJob, Role, read_template, training_container_of
-from paddle_operator.api.resources import PADDLE_JOBS
+from paddle_operator.api.paddlejob import PaddleJob, read_template, training_container_of
 
+from .endpoints import Slot, port_of
 from .environment import dropped_variables, merged_variables, pod_variables
+from .init_container import wait_for_names
+from .labels import job_labels, owner_reference
 
 
-def build_pod(job: PaddleJob, role: Role, rank: int) -> Manifest:
+def build_pod(job: PaddleJob, slot: Slot, init_image: str = "") -> Manifest:
+    role, rank = slot
     name = pod_name(job.metadata.name, role, rank)
     template = read_template(job.roles[role].template)
     spec = template["spec"]
     # Left empty it would be Always, and the job would never end.
     spec["restartPolicy"] = spec.get("restartPolicy") or "Never"
-    _equip(training_container_of(spec), job, role, rank)
+    _equip(training_container_of(spec), job, slot)
+    if job.on_host_network:
+        _put_on_host_network(spec, port_of(job, slot))
+    if job.found_by_name and init_image:
+        spec["initContainers"] = [wait_for_names(job, role, init_image), *(spec.get("initContainers") or [])]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -47,7 +52,7 @@ def build_pod(job: PaddleJob, role: Role, rank: int) -> Manifest:
             "annotations": {
                 **_users(template, "annotations"),
                 ANNOTATION_RESOURCE: str(role),
-                **({ANNOTATION_PORT: str(job.port)} if job.port != PADDLE_PORT else {}),
+                **_port_note(port_of(job, slot)),
             },
             "ownerReferences": [owner_reference(job)],
         },
@@ -64,27 +69,28 @@ def dropped_variables_of(job: PaddleJob) -> list[str]:
     return sorted(names)
 
 
-def owner_reference(job: PaddleJob) -> Manifest:
-    return {
-        "apiVersion": f"{GROUP}/{PADDLE_JOBS.version}",
-        "kind": PADDLE_JOBS.kind,
-        "name": job.metadata.name,
-        "uid": job.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-def job_labels(job: PaddleJob) -> dict[str, str]:
-    return {LABEL_JOB_UID: job.uid, LABEL_ATTEMPT: str(job.status.attempt)}
-
-
-def _equip(container: dict[str, Any], job: PaddleJob, role: Role, rank: int) -> None:
+def _equip(container: dict[str, Any], job: PaddleJob, slot: Slot) -> None:
     """Give the training container its variables; it cannot start before the config map is there."""
-    ours = pod_variables(job, role, rank, container)
+    ours = pod_variables(job, slot, container)
     container["env"] = merged_variables(ours, container.get("env") or [])
     # The last source wins, so ours stands behind the user's.
     container["envFrom"] = [*(container.get("envFrom") or []), {"configMapRef": {"name": job.metadata.name}}]
+
+
+def _put_on_host_network(spec: dict[str, Any], port: int) -> None:
+    """With its ports declared, so that the scheduler puts no other pod that wants them on the same node."""
+    spec["hostNetwork"] = True
+    # Otherwise the pod would ask the node's DNS, which knows no services.
+    spec["dnsPolicy"] = spec.get("dnsPolicy") or "ClusterFirstWithHostNet"
+    container = training_container_of(spec)
+    container["ports"] = [
+        *(container.get("ports") or []),
+        *({"containerPort": one, "hostPort": one} for one in range(port, port + PORTS_PER_POD)),
+    ]
+
+
+def _port_note(port: int) -> dict[str, str]:
+    return {ANNOTATION_PORT: str(port)} if port != PADDLE_PORT else {}
 
 
 def _users(template: dict[str, Any], field: str) -> dict[str, str]:

@@ -3,17 +3,30 @@
 import msgspec
 
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.names import pod_name
-from paddle_operator.api.paddlejob import PaddleJob, Role
+from paddle_operator.api.paddlejob import PaddleJob
 
-from .config_map import build_config_map
+from .config_map import build_config_map, endpoints_by_name
+from .endpoints import Endpoint, port_of, slots_of
 from .pods import build_pod
+from .ports import free_ports
+from .services import build_service
 
 
 def render(job: PaddleJob) -> list[Manifest]:
     """Every object that the operator would create, in the order in which it would."""
-    uid = job.uid or "<uid of the job>"
-    job = msgspec.structs.replace(job, metadata=msgspec.structs.replace(job.metadata, uid=uid))
-    pods = [build_pod(job, role, rank) for role, spec in job.roles.items() for rank in range(spec.replicas)]
-    workers = [pod_name(job.metadata.name, Role.WORKER, rank) for rank in range(job.spec.worker.replicas)]
-    return [*pods, build_config_map(job, [f"<address of {name}>" for name in workers], job.port)]
+    job = _as_first_of_all(job)
+    slots = slots_of(job)
+    pods = [build_pod(job, slot) for slot in slots.values()]
+    if job.found_by_name:
+        services = [build_service(job, name) for name in slots]
+        return [build_config_map(job, endpoints_by_name(job)), *services, *pods]
+    somewhere = {name: Endpoint(f"<address of {name}>", port_of(job, slot)) for name, slot in slots.items()}
+    return [*pods, build_config_map(job, somewhere)]
+
+
+def _as_first_of_all(job: PaddleJob) -> PaddleJob:
+    """In a cluster with no other: its ports on the host network are those that come first."""
+    replace = msgspec.structs.replace
+    metadata = replace(job.metadata, uid=job.uid or "<uid of the job>")
+    first = free_ports(job, taken=()) if job.on_host_network else 0
+    return replace(job, metadata=metadata, status=replace(job.status, host_port=first))

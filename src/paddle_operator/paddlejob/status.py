@@ -16,6 +16,7 @@ from paddle_operator.api.meta import Condition, find_condition, set_condition
 from paddle_operator.api.names import (
     ALL_PODS_RUN,
     ALL_PODS_SUCCEEDED,
+    ALL_WORKERS_SUCCEEDED,
     COMPLETED,
     CREATED,
     FAILED,
@@ -24,9 +25,11 @@ from paddle_operator.api.names import (
     POD_LOST,
     PODS_CREATED,
     RUNNING,
+    SERVER_ENDED,
 )
 from paddle_operator.api.paddlejob import (
     Failure,
+    Mode,
     PaddleJob,
     PaddleJobStatus,
     Phase,
@@ -39,6 +42,7 @@ from paddle_operator.plan import LONGEST_MESSAGE, Emit, SetStatus, Step, merge_p
 
 from . import ranks
 from .failures import in_words
+from .hints import hint
 from .observed import Observed
 from .obstacles import Obstacle
 from .verdicts import Verdict
@@ -80,7 +84,7 @@ def _phase(seen: Observed, failure: Failure | None) -> Phase:
     everyone = len(seen.slots)
     if everyone == 0:
         return Phase.PENDING
-    if tally[Verdict.SUCCEEDED] == everyone:
+    if seen.is_trained:
         return Phase.COMPLETED
     active = tally[Verdict.RUNNING] + tally[Verdict.SUCCEEDED]
     if active == everyone or seen.job.status.phase == Phase.RUNNING:
@@ -132,10 +136,18 @@ def _conditions(
     elif phase in {Phase.COMPLETED, Phase.FAILED} and find_condition(conditions, RUNNING):
         state(RUNNING, "False", JOB_ENDED, "the job has ended")
     if phase is Phase.COMPLETED:
-        state(COMPLETED, "True", ALL_PODS_SUCCEEDED, f"all {len(seen.slots)} pods succeeded")
+        state(COMPLETED, "True", *_success(seen.job))
     if failure is not None:
-        state(FAILED, "True", POD_LOST if failure.reason == POD_LOST else POD_FAILED, in_words(failure))
+        reason = failure.reason if failure.reason in {POD_LOST, SERVER_ENDED} else POD_FAILED
+        state(FAILED, "True", reason, "; ".join(filter(None, (in_words(failure), hint(seen, failure)))))
     return conditions
+
+
+def _success(job: PaddleJob) -> tuple[str, str]:
+    workers = job.spec.worker.replicas
+    if job.spec.mode is Mode.PS:
+        return ALL_WORKERS_SUCCEEDED, f"all {workers} workers succeeded; the servers are stopped"
+    return ALL_PODS_SUCCEEDED, f"all {workers} pods succeeded"
 
 
 def write_status(seen: Observed, status: PaddleJobStatus) -> tuple[Step, ...]:

@@ -18,6 +18,7 @@ from paddle_operator.api.validate import not_served
 from paddle_operator.app import wall_clock
 from paddle_operator.local.images import BadImage, Images
 from paddle_operator.local.machine import Block, Machine, NoRoom
+from paddle_operator.local.names import Names
 from paddle_operator.local.node import Bell, LocalNode
 from paddle_operator.local.pod_life import Place
 from paddle_operator.local.process import can_isolate
@@ -158,6 +159,7 @@ def _session(prepared: Prepared, place: Workspace, block: Block, screen: Screen)
         now=wall_clock,
         changed=bell.next_ring,
         hosts=Path("/etc/hosts").read_text(),
+        names=Names(),
     )
     node = LocalNode(memory, supplies, shared, block, prepared.machine.capacity, bell)
     gatherer = Gatherer(memory, place.logs, prepared.metric, wall_clock)

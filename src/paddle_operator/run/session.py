@@ -143,7 +143,8 @@ class Session:
         document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(job))
         metadata = job.metadata
         # Paddle's launcher listens on all interfaces: jobs that share a machine cannot share a port.
-        annotations = {ANNOTATION_PORT: str(self.block.port())} | metadata.annotations
+        blocks = sum(role.replicas for role in job.roles.values()) if job.on_host_network else 1
+        annotations = {ANNOTATION_PORT: str(self.block.ports(blocks))} | metadata.annotations
         return {
             "apiVersion": PADDLE_JOBS.api_version,
             "kind": PADDLE_JOBS.kind,

@@ -1,6 +1,6 @@
 """What we know of one kind: a cache, indexed by the key that each object concerns."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from paddle_operator.api.meta import Key, KubeObject, Unreadable
@@ -35,6 +35,9 @@ class Store(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
 
     def put(self, found: T | Unreadable) -> set[Key]:
         """Take in one object; returns the keys that it concerned before and concerns now.

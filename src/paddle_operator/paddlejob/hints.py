@@ -1,0 +1,63 @@
+"""What else there is to say to a failure: Paddle's own words, explained.
+
+Where the template sets `terminationMessagePolicy: FallbackToLogsOnError` (on a laptop: always) the end of a
+failed container's log is known. It is searched, never shown: a log may hold secrets.
+"""
+
+import re
+from typing import NamedTuple
+
+from paddle_operator.api.paddlejob import Failure, Mode
+
+from .observed import Observed
+
+NO_SERVERS_IN_PADDLE = (
+    "this Paddle has no parameter servers any more: PS jobs need an image with Paddle 3.0.0 or older"
+)
+PERHAPS_NO_SERVERS = (
+    "if its image has Paddle 3.1 or newer: these have no parameter servers, PS jobs need 3.0.0 or older"
+)
+SERVERS_NOT_AWAITED = (
+    "a worker spoke to servers that did not listen yet: Paddle 3.0.0 does not wait for them, so the script "
+    "must wait for the ports in PADDLE_PSERVERS_IP_PORT_LIST itself"
+)
+# Exit codes from here on are signals, and 0 is none: they say nothing of the program.
+FIRST_SIGNAL_CODE = 128
+
+
+class _Saying(NamedTuple):
+    pattern: re.Pattern[str]
+    meaning: str
+
+
+_OF_PARAMETER_SERVERS = (
+    _Saying(
+        re.compile(r"""Operator .?(send|listen_and_serv)\\?.? has not been registered"""),
+        NO_SERVERS_IN_PADDLE,
+    ),
+    _Saying(re.compile(r"no attribute .?'?DistFleetWrapper"), NO_SERVERS_IN_PADDLE),
+    _Saying(re.compile(r"ret status must be 0 when barrier with table"), SERVERS_NOT_AWAITED),
+    _Saying(re.compile(r"push dense param failed"), SERVERS_NOT_AWAITED),
+)
+
+
+def hint(seen: Observed, failure: Failure) -> str:
+    """One sentence, or nothing."""
+    if seen.job.spec.mode is not Mode.PS:
+        return ""
+    last_words = _last_words(seen)
+    meanings = [saying.meaning for saying in _OF_PARAMETER_SERVERS if saying.pattern.search(last_words)]
+    code = failure.exit_code
+    by_program = code is not None and 0 < code < FIRST_SIGNAL_CODE
+    return next(iter(meanings), PERHAPS_NO_SERVERS if by_program and not last_words else "")
+
+
+def _last_words(seen: Observed) -> str:
+    """Of all that failed: who is to blame may have said less than its victims."""
+    ends = [
+        status.state.terminated
+        for pod in seen.own.values()
+        for status in pod.status.container_statuses
+        if status.state.terminated is not None
+    ]
+    return "\n".join(end.message for end in ends if end.exit_code and end.message)

@@ -1,0 +1,47 @@
+"""Host mode: which ports a job has, 20 for each of its pods, written to its status before the first pod."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from paddle_operator.api.names import ANNOTATION_PORT, HOST_PORTS, PORTS_PER_POD
+from paddle_operator.api.paddlejob import PaddleJob, PaddleJobStatus, Phase
+
+from .observed import Observed
+
+
+def ports_of(job: PaddleJob) -> range:
+    """All that the job holds; empty if it has none yet."""
+    first = job.status.host_port
+    return range(first, first + ports_needed(job) if first else 0)
+
+
+def ports_needed(job: PaddleJob) -> int:
+    return PORTS_PER_POD * sum(spec.replicas for spec in job.roles.values())
+
+
+def free_ports(job: PaddleJob, taken: Iterable[range]) -> int:
+    """The first of so many in a row that no other job holds; 0: there are not as many.
+
+    A job that names its port itself has it: its user knows the nodes.
+    """
+    if ANNOTATION_PORT in job.metadata.annotations:
+        return job.port
+    first, needed = HOST_PORTS.start, ports_needed(job)
+    for held in sorted(taken, key=lambda ports: ports.start):
+        if first + needed <= held.start:
+            break
+        # Others may hold what does not begin where our blocks do.
+        blocks = -((HOST_PORTS.start - held.stop) // PORTS_PER_POD)
+        first = max(first, HOST_PORTS.start + PORTS_PER_POD * blocks)
+    return first if first + needed <= HOST_PORTS.stop else 0
+
+
+def are_due(seen: Observed) -> bool:
+    return seen.job.on_host_network and not seen.job.status.host_port and bool(seen.missing)
+
+
+def with_ports(seen: Observed) -> PaddleJobStatus:
+    job = seen.job
+    phase = job.status.phase or Phase.PENDING
+    return msgspec.structs.replace(job.status, host_port=seen.free_host_port, phase=phase, mode=job.spec.mode)
