@@ -175,7 +175,9 @@ def test_a_bad_file_is_refused_with_file_field_and_remedy(tmp_path: Path, bad: B
 def test_what_is_not_served_yet_is_refused_by_field_and_job() -> None:
     text = json.dumps(make.manifest(heter=make.role(1), elastic=1))
     first, second = complaints(run("render", "-", stdin=text))
-    assert first.startswith("error: standard input: job resnet: spec.heter: heterogeneous training is not served")
+    assert first.startswith(
+        "error: standard input: job resnet: spec.heter: heterogeneous training is not served"
+    )
     assert second.startswith("error: standard input: job resnet: spec.elastic: ")
 
 

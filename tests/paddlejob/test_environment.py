@@ -1,0 +1,120 @@
+"""What processes are told, by mode and network: in the pod itself, and by the config map."""
+
+from typing import Any
+
+import make
+import pytest
+
+from paddle_operator.api.paddlejob import PaddleJob, Role
+from paddle_operator.paddlejob.config_map import build_config_map
+from paddle_operator.paddlejob.endpoints import Endpoint, Slot, port_of, slots_of
+from paddle_operator.paddlejob.pods import build_pod
+
+SERVERS, GLOO = "PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_GLOO_HTTP_ENDPOINT"
+
+
+def job_of(mode: str, intranet: str, **spec: Any) -> PaddleJob:
+    status = {"hostPort": 35000} if intranet.startswith("Host") else {}
+    servers: dict[str, Any] = {"ps": make.role(2)} if mode == "PS" else {}
+    return make.paddlejob(
+        workers=1 if mode == "Single" else 2, intranet=intranet, status=status, **servers, **spec
+    )
+
+
+def own_variables(job: PaddleJob, role: Role, rank: int) -> dict[str, Any]:
+    pod = build_pod(job, Slot(role, rank))
+    variables = pod["spec"]["containers"][0]["env"]
+    return {one["name"]: one.get("value", "from the pod's status") for one in variables}
+
+
+def shared(job: PaddleJob, *hosts: str) -> dict[str, str]:
+    """The map of pods that have these addresses, servers first."""
+    slots = slots_of(job)
+    endpoints = {
+        name: Endpoint(host, port_of(job, slot))
+        for (name, slot), host in zip(slots.items(), hosts, strict=True)
+    }
+    data: dict[str, str] = build_config_map(job, endpoints)["data"]
+    return data
+
+
+def test_collective_workers_are_told_all_endpoints() -> None:
+    job = job_of("Collective", "PodIP")
+    assert own_variables(job, Role.WORKER, 1) == {
+        "POD_IP": "from the pod's status",
+        "PADDLE_TRAINER_ID": "1",
+        "TRAINING_ROLE": "TRAINER",
+        "PADDLE_TRAINING_ROLE": "TRAINER",
+        "PADDLE_CURRENT_ENDPOINT": "$(POD_IP):2379",
+        "PADDLE_DISTRI_BACKEND": "gloo",
+    }
+    assert shared(job, "198.18.0.1", "198.18.0.2") == {
+        "PADDLE_JOB_ID": "team-resnet",
+        "PADDLE_PORT": "2379",
+        "PADDLE_TRAINERS": "198.18.0.1,198.18.0.2",
+        "PADDLE_TRAINERS_NUM": "2",
+        "PADDLE_TRAINER_ENDPOINTS": "198.18.0.1:2379,198.18.0.2:2379",
+        "TRAINER_PORTS_NUM": "20",
+    }
+
+
+@pytest.mark.parametrize("intranet", ["Host", "HostNetwork"])
+def test_on_the_host_network_workers_are_told_where_to_meet_because_they_may_share_an_address(
+    intranet: str,
+) -> None:
+    job = job_of("Collective", intranet)
+    own = own_variables(job, Role.WORKER, 1)
+    told = shared(job, "198.18.0.1", "198.18.0.1")
+    assert (own["PADDLE_PORT"], own["PORT_RANGE"], own["PADDLE_RANK"]) == ("35020", "35021:35039", "1")
+    assert own["PADDLE_CURRENT_ENDPOINT"] == "$(POD_IP):35020"
+    assert (told["PADDLE_MASTER"], told["PADDLE_NNODES"]) == ("198.18.0.1:35000", "2")
+    assert not {"PADDLE_TRAINER_ENDPOINTS", "PADDLE_PORT"} & set(told)
+
+
+def test_servers_and_workers_are_told_of_the_servers() -> None:
+    job = job_of("PS", "PodIP")
+    assert own_variables(job, Role.PS, 1) == {
+        "POD_IP": "from the pod's status",
+        "PADDLE_TRAINER_ID": "1",
+        "TRAINING_ROLE": "PSERVER",
+        "PADDLE_TRAINING_ROLE": "PSERVER",
+        "FLAGS_enable_pir_api": "0",
+    }
+    told = shared(job, "198.18.0.1", "198.18.0.2", "198.18.0.3", "198.18.0.4")
+    assert told[SERVERS] == "198.18.0.1:2379,198.18.0.2:2379"
+    assert told["PADDLE_TRAINER_ENDPOINTS"] == "198.18.0.3:2379,198.18.0.4:2379"
+    assert told["PADDLE_TRAINERS_NUM"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("spec", "gloo"),
+    [({}, "1"), ({"withGloo": 1}, "1"), ({"withGloo": 2}, "2"), ({"withGloo": 0}, None)],
+)
+def test_gloo_meets_at_the_first_server_on_a_port_of_its_own(spec: dict[str, Any], gloo: str | None) -> None:
+    told = shared(job_of("PS", "PodIP", **spec), *"abcd")
+    assert told.get("PADDLE_WITH_GLOO") == gloo
+    assert told.get("PADDLE_GLOO_RENDEZVOUS") == (gloo and "3")
+    assert told.get(GLOO) == (gloo and "a:2397")
+
+
+def test_servers_on_the_host_network_have_ports_of_their_own() -> None:
+    job = job_of("PS", "Host")
+    told = shared(job, *["198.18.0.1"] * 4)
+    assert told[SERVERS] == "198.18.0.1:35000,198.18.0.1:35020"
+    assert told[GLOO] == "198.18.0.1:35018"
+    assert own_variables(job, Role.WORKER, 0)["PADDLE_PORT"] == "35040"
+    assert "PADDLE_MASTER" not in told
+
+
+def test_a_users_flag_wins() -> None:
+    flag = {"name": "FLAGS_enable_pir_api", "value": "1"}
+    pod = make.template(make.container(env=[flag]))
+    job = make.paddlejob(ps=make.role(1, pod))
+    assert own_variables(job, Role.PS, 0)["FLAGS_enable_pir_api"] == "1"
+
+
+def test_the_launcher_is_given_names_with_dots_and_a_server_the_name_that_its_own_hosts_file_has() -> None:
+    assert (
+        own_variables(job_of("Collective", "Service"), Role.WORKER, 1)["POD_IP"] == "resnet-worker-1.team.svc"
+    )
+    assert own_variables(job_of("PS", "Service"), Role.PS, 1)["POD_IP"] == "resnet-ps-1"

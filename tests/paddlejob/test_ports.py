@@ -1,0 +1,80 @@
+"""Host mode: 20 ports for each pod, which no other Host job has, written down before the first pod."""
+
+from typing import Any
+
+import make
+import pytest
+from plans import actions, changes, shape
+
+from paddle_operator.api.paddlejob import PaddleJob, Role
+from paddle_operator.paddlejob.endpoints import Slot
+from paddle_operator.paddlejob.pods import build_pod
+from paddle_operator.paddlejob.ports import free_ports
+from paddle_operator.paddlejob.reconcile import reconcile
+from paddle_operator.plan import Create
+
+
+def host_job(**fields: Any) -> PaddleJob:
+    return make.paddlejob(intranet="Host", **fields)
+
+
+@pytest.mark.parametrize(
+    ("workers", "taken", "first"),
+    [
+        (2, [], 35000),
+        (2, [range(35000, 35040)], 35040),
+        (2, [range(35040, 35080)], 35000),
+        (2, [range(35020, 35060)], 35060),
+        (2, [range(35060, 35100), range(35000, 35040)], 35100),
+        (1, [range(35060, 35100), range(35000, 35040)], 35040),
+        (2, [range(35000, 35040), range(35000, 35040)], 35040),
+        (1, [range(35010, 35030)], 35040),
+        (2, [range(20000, 20040)], 35000),
+        (2, [range(0)], 35000),
+        (2, [range(35000, 64980)], 0),
+        (1, [range(35000, 64980)], 64980),
+        (1500, [], 35000),
+        (1501, [], 0),
+    ],
+)
+def test_a_job_gets_the_first_ports_in_a_row_that_nobody_holds(
+    workers: int, taken: list[range], first: int
+) -> None:
+    assert free_ports(host_job(workers=workers), taken) == first
+
+
+def test_a_job_that_names_its_port_has_it() -> None:
+    job = host_job(metadata={"annotations": {"paddlepaddle.org/port": "40000"}})
+    assert free_ports(job, [range(35000, 65000)]) == 40000
+
+
+def test_ports_are_written_down_before_the_first_pod() -> None:
+    plan = reconcile(make.observed(host_job(), free_host_port=35040))
+    assert shape(plan) == ["1 setstatus"]
+    assert changes(plan) == {"hostPort": 35040, "phase": "Pending", "mode": "Collective"}
+
+
+def test_pods_are_made_with_the_ports_that_are_written_down() -> None:
+    plan = reconcile(make.observed(host_job(status={"hostPort": 35040}), free_host_port=35000))
+    assert len(actions(plan, Create)) == 2
+    pod = actions(plan, Create)[1].manifest
+    assert pod["spec"]["hostNetwork"]
+    assert pod["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+    declared = pod["spec"]["containers"][0]["ports"]
+    assert [one["hostPort"] for one in declared] == list(range(35060, 35080))
+    assert all(one["hostPort"] == one["containerPort"] for one in declared)
+
+
+def test_what_the_template_says_of_ports_and_dns_stays() -> None:
+    port = {"containerPort": 8080, "name": "web"}
+    pod = make.template(make.container(ports=[port]), dnsPolicy="Default")
+    built = build_pod(host_job(pod=pod, status={"hostPort": 35000}), Slot(Role.WORKER, 0))
+    assert built["spec"]["dnsPolicy"] == "Default"
+    assert built["spec"]["containers"][0]["ports"][0] == port
+
+
+def test_workers_that_share_a_node_are_no_obstacle_and_the_map_has_the_ports_of_each() -> None:
+    job = host_job(status={"hostPort": 35000})
+    pods = [make.pod(job, rank, ip="198.18.0.1") for rank in (0, 1)]
+    (config_map,) = actions(reconcile(make.observed(job, *pods)), Create)
+    assert config_map.manifest["data"]["PADDLE_MASTER"] == "198.18.0.1:35000"
