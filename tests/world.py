@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +62,7 @@ class World:
     namespace: str
     transport: Transport
     managers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    logs: list[Path] = field(default_factory=list)
 
     @property
     def cluster(self) -> KubeCluster:
@@ -96,7 +97,9 @@ class World:
         self, resource: Resource[T], name: str, holds: Callable[[T | None], bool], what: str = ""
     ) -> T | None:
         """The object (or None: there is none) as soon as it is as wanted."""
-        last: T | None = None
+        last = await self.get(resource, name)
+        if holds(last):
+            return last
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
@@ -163,12 +166,18 @@ class World:
 
     # The operator as a process, as users run it.
 
-    def start_manager(self, *, user: str = OPERATOR, namespace: str | None = None) -> subprocess.Popen[bytes]:
+    def start_manager(
+        self, *, user: str = OPERATOR, namespace: str | None = None, options: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
         scope = self.namespace if namespace is None else namespace
         command = [sys.executable, "-m", "paddle_operator", "manager"]
         command += ["--kubeconfig", str(self.plane.kubeconfig_for(user)), f"--namespace={scope}"]
-        process = subprocess.Popen([*command, "--log-format=json"], stderr=subprocess.PIPE)
+        # A file, not a pipe: nobody reads while the test runs, and a full pipe would stop the manager.
+        log = self.plane.audit_log.with_name(f"manager-{self.namespace}-{len(self.managers)}.log")
+        with log.open("wb") as file:
+            process = subprocess.Popen([*command, *options, "--log-format=json"], stderr=file)
         self.managers.append(process)
+        self.logs.append(log)
         return process
 
     def kill(self, manager: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
@@ -178,14 +187,15 @@ class World:
     def stop_managers(self) -> list[dict[str, Any]]:
         """All log lines of all managers; each must have lived until now or been killed by the test."""
         lines: list[dict[str, Any]] = []
-        for process in self.managers:
+        for process, log in zip(self.managers, self.logs, strict=True):
             if process.poll() is None:
                 process.terminate()
             try:
-                _, errors = process.communicate(timeout=10)
+                process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 process.kill()
-                _, errors = process.communicate()
+                process.wait()
+            errors = log.read_bytes()
             lines.extend(_parse(line) for line in errors.splitlines())
             assert process.returncode in {0, -signal.SIGKILL}, errors.decode()
         return lines

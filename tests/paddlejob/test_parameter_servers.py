@@ -9,7 +9,12 @@ from plans import actions, changes, shape
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.paddlejob import PaddleJob, Role
-from paddle_operator.paddlejob.hints import NO_SERVERS_IN_PADDLE, PERHAPS_NO_SERVERS, SERVERS_NOT_AWAITED
+from paddle_operator.paddlejob.hints import (
+    NO_SERVERS_IN_PADDLE,
+    PERHAPS_NO_SERVERS,
+    PROTOBUF_TOO_NEW,
+    SERVERS_NOT_AWAITED,
+)
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.paddlejob.reconcile import reconcile
 from paddle_operator.plan import Create, Delete, Patch
@@ -86,9 +91,15 @@ def ended_with(job: PaddleJob, message: str, code: int = 1) -> Pod:
 @pytest.mark.parametrize(
     ("said", "code", "meaning"),
     [
-        ('(NotFound) Operator "send" has not been registered.', 1, NO_SERVERS_IN_PADDLE),
-        ("NotFoundError: Operator listen_and_serv has not been registered", 1, NO_SERVERS_IN_PADDLE),
-        ("module 'paddle.base.core' has no attribute 'DistFleetWrapper'", 1, NO_SERVERS_IN_PADDLE),
+        ('ValueError: Operator "send" has not been registered.', 1, NO_SERVERS_IN_PADDLE),
+        ('ValueError: Operator "listen_and_serv" has not been registered.', 1, NO_SERVERS_IN_PADDLE),
+        (
+            "ImportError: cannot import name 'CommContext' from 'paddle.base.libpaddle'",
+            1,
+            NO_SERVERS_IN_PADDLE,
+        ),
+        ("module 'paddle.base.libpaddle' has no attribute 'DistFleetWrapper'", 1, NO_SERVERS_IN_PADDLE),
+        ("a_sync_configs is not a attribute of DistributedStrategy", 1, PROTOBUF_TOO_NEW),
         ("InvalidArgumentError: The ret status must be 0 when barrier with table", 134, SERVERS_NOT_AWAITED),
         ("push dense param failed", 1, SERVERS_NOT_AWAITED),
         ("", 1, PERHAPS_NO_SERVERS),

@@ -21,6 +21,9 @@ SERVERS_NOT_AWAITED = (
     "a worker spoke to servers that did not listen yet: Paddle 3.0.0 does not wait for them, so the script "
     "must wait for the ports in PADDLE_PSERVERS_IP_PORT_LIST itself"
 )
+PROTOBUF_TOO_NEW = (
+    "this Paddle cannot read what protobuf 7 writes: install protobuf<7 (Paddle 2.6: protobuf<5)"
+)
 # Exit codes from here on are signals, and 0 is none: they say nothing of the program.
 FIRST_SIGNAL_CODE = 128
 
@@ -30,14 +33,17 @@ class _Saying(NamedTuple):
     meaning: str
 
 
+# As Paddle 3.1.0 and 3.3.1 say it (the first three), then 3.0.0.
 _OF_PARAMETER_SERVERS = (
     _Saying(
-        re.compile(r"""Operator .?(send|listen_and_serv)\\?.? has not been registered"""),
+        re.compile(r"Operator \W*(send|listen_and_serv|distributed_lookup_table)\W* has not been registered"),
         NO_SERVERS_IN_PADDLE,
     ),
-    _Saying(re.compile(r"no attribute .?'?DistFleetWrapper"), NO_SERVERS_IN_PADDLE),
+    _Saying(re.compile(r"cannot import name 'CommContext'"), NO_SERVERS_IN_PADDLE),
+    _Saying(re.compile(r"has no attribute 'DistFleetWrapper'"), NO_SERVERS_IN_PADDLE),
     _Saying(re.compile(r"ret status must be 0 when barrier with table"), SERVERS_NOT_AWAITED),
     _Saying(re.compile(r"push dense param failed"), SERVERS_NOT_AWAITED),
+    _Saying(re.compile(r"a_sync_configs is not a attribute"), PROTOBUF_TOO_NEW),
 )
 
 
