@@ -178,7 +178,7 @@ class ControlPlane:
         return self._record().tokens[user]
 
     def kubeconfig_for(self, user: str) -> Path:
-        """`paddle-operator` has no rights until a test grants some; `admin` and `fake-node` have all."""
+        """`paddle-operator` and `author` have no rights until a test grants some; `admin` has all."""
         _require_known(user)
         self._record()
         return self._layout.kubeconfig(user)

@@ -23,12 +23,13 @@ from testbed.errors import ControlPlaneError
 from testbed.progress import Progress
 
 ADMIN = "admin"
-# User -> groups. Separate users let the audit log tell who did what. `paddle-operator` can do nothing until a
-# test gives it a role.
+# User -> groups. Separate users let the audit log tell who did what. `paddle-operator` and `author` can do
+# nothing until a test gives them a role.
 USERS: Mapping[str, tuple[str, ...]] = {
     ADMIN: ("system:masters",),
     "fake-node": ("system:masters",),
     "paddle-operator": (),
+    "author": (),
     "system:kube-controller-manager": (),
     "system:kube-scheduler": (),
     # Of a real node. CoreDNS looks at services and pods everywhere.
