@@ -91,7 +91,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     match options.command:
         case "build":
-            binaries.ensure(binaries.PROGRAMS if options.node else binaries.CONTROL_PLANE_PROGRAMS)
+            node_programs = binaries.NODE_PROGRAMS if options.node else ()
+            binaries.ensure([*binaries.CONTROL_PLANE_PROGRAMS, *node_programs])
             return 0
         case "packages":
             box.install_means()

@@ -5,6 +5,7 @@ builds write to NAME.partial-PID and rename. The version stands in tools/*/go.mo
 """
 
 import hashlib
+import json
 import os
 import platform
 import re
@@ -85,6 +86,9 @@ class Program:
 KUBERNETES = Module("kubernetes", "k8s.io/kubernetes", TOOLS / "kubernetes")
 ETCD = Module("etcd", "go.etcd.io/etcd/server/v3", TOOLS / "etcd")
 COREDNS = Module("coredns", "github.com/coredns/coredns", TOOLS / "coredns")
+GO_OPERATOR = Module(
+    "go-paddle-operator", "github.com/paddleflow/paddle-operator", TOOLS / "go-paddle-operator"
+)
 
 PROGRAMS = {
     program.name: program
@@ -102,10 +106,13 @@ PROGRAMS = {
         Program("kubelet", KUBERNETES, "k8s.io/kubernetes/cmd/kubelet", "1 minute"),
         Program("kube-proxy", KUBERNETES, "k8s.io/kubernetes/cmd/kube-proxy", "10 seconds"),
         Program("coredns", COREDNS, ".", "1 minute"),
+        Program("go-paddle-operator", GO_OPERATOR, GO_OPERATOR.upstream, "2 minutes"),
     )
 }
 NODE_PROGRAMS = ("kubelet", "kube-proxy", "coredns")
-CONTROL_PLANE_PROGRAMS = tuple(name for name in PROGRAMS if name not in NODE_PROGRAMS)
+# Whom we follow, and whose jobs we take over: for the tests of that, built when they ask.
+PEERS = ("go-paddle-operator",)
+CONTROL_PLANE_PROGRAMS = tuple(name for name in PROGRAMS if name not in {*NODE_PROGRAMS, *PEERS})
 
 
 def ensure(names: Iterable[str] = CONTROL_PLANE_PROGRAMS) -> dict[str, Path]:
@@ -130,6 +137,27 @@ def ensure_program(program: Program) -> Path:
                 return binary
     print(f"{title}: cached")
     return binary
+
+
+def source_folder(module: Module) -> Path:
+    """Where Go keeps the source of what the module builds; fetched if need be, checked against go.sum."""
+    toolchain = select_toolchain(module.minimum_go, cache_folder())
+    toolchain.install()
+    command = [str(toolchain.executable), "mod", "download", "-json", module.upstream]
+    answer = subprocess.run(
+        command,
+        cwd=module.folder,
+        env=toolchain.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise BuildError(
+            f"`{' '.join(command)}` in {module.folder} failed:\n{answer.stdout}{answer.stderr}",
+            remedy="see the message above: no network or module proxy (GOPROXY)?",
+        )
+    return Path(json.loads(answer.stdout)["Dir"])
 
 
 def binary_path(program: Program, toolchain: Toolchain) -> Path:
