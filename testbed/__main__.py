@@ -1,13 +1,14 @@
 """The command line: `python -m testbed --help`."""
 
 import argparse
+import re
 import signal
 import sys
 from collections.abc import Sequence
 
 from testbed import binaries, box, images
 from testbed.controlplane import ControlPlane
-from testbed.errors import RemedyError
+from testbed.errors import ControlPlaneError, RemedyError
 from testbed.node_services import Hardware
 from testbed.progress import Progress
 
@@ -80,12 +81,30 @@ def _parser() -> argparse.ArgumentParser:
                 "--node", action="store_true", help="and a real node: kubelet, containers, DNS (needs root)"
             )
             command.add_argument(
-                "--gpus", type=int, default=0, help="so many nvidia.com/gpu does the node pretend to have"
+                "--gpus", type=_count, default=0, help="so many nvidia.com/gpu does the node pretend to have"
             )
             command.add_argument(
-                "--label", action="append", default=[], metavar="NAME=VALUE", help="a label of the node"
+                "--label",
+                action="append",
+                type=_label,
+                default=[],
+                metavar="NAME=VALUE",
+                help="a label of the node",
             )
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of GPUs; give 0 or more")
+    return int(text)
+
+
+def _label(text: str) -> str:
+    """A kubelet with any other text would not start."""
+    if not re.fullmatch(r"[\w./-]+=[\w.-]*", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is no label; give name=value")
+    return text
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -98,8 +117,7 @@ def _run(options: argparse.Namespace) -> int:
             box.install_means()
             return 0
         case "up":
-            node = Hardware(options.gpus, tuple(options.label)) if options.node else None
-            return _up(ControlPlane(options.name, scheduler=options.scheduler, node=node))
+            return _up(ControlPlane(options.name, scheduler=options.scheduler, node=_hardware(options)))
         case "image":
             ControlPlane(options.name).node.import_image(images.ensure(images.IMAGES[options.image]))
             return 0
@@ -110,6 +128,14 @@ def _run(options: argparse.Namespace) -> int:
         case _:
             print(ControlPlane(options.name).kubeconfig)
             return 0
+
+
+def _hardware(options: argparse.Namespace) -> Hardware | None:
+    if options.node:
+        return Hardware(options.gpus, tuple(options.label))
+    if options.gpus or options.label:
+        raise ControlPlaneError("--gpus and --label are of a real node", remedy="say --node as well")
+    return None
 
 
 def _up(plane: ControlPlane) -> int:
@@ -141,7 +167,7 @@ def _status(plane: ControlPlane) -> int:
         return 1
     for status in statuses:
         pid = "-" if status.pid is None else status.pid
-        print(f"{status.component:<24} pid {pid:<8} {status.address:<24} {status.state}")
+        print(f"{status.component:<24} pid {pid:<8} {status.address:<40} {status.state}")
     return 0 if all(status.healthy for status in statuses) else 1
 
 

@@ -1,12 +1,10 @@
 import shutil
-import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Self
 
-from testbed import binaries, processes
+from testbed import binaries, processes, starting
 from testbed.box import COMPONENT as BOX
 from testbed.box import Box, require_means
 from testbed.components import (
@@ -18,7 +16,7 @@ from testbed.components import (
     Layout,
     flags_of,
 )
-from testbed.errors import ControlPlaneError, tail
+from testbed.errors import ControlPlaneError
 from testbed.instance import (
     ADMIN,
     USERS,
@@ -30,27 +28,10 @@ from testbed.instance import (
     reserved_ports,
 )
 from testbed.node_services import Hardware, NodeLayout
-from testbed.probe import Prober
-from testbed.progress import Progress
+from testbed.probe import ComponentStatus, Prober
 from testbed.realnode import RealNode
 
-START_TIMEOUT_SECONDS = 120.0
-POLL_SECONDS = 0.05
 DEFAULT_SERVICE_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
-
-
-@dataclass(frozen=True)
-class ComponentStatus:
-    component: str
-    pid: int | None
-    address: str
-    healthy: bool
-
-    @property
-    def state(self) -> str:
-        if self.pid is None:
-            return "not running"
-        return "healthy" if self.healthy else "running, not healthy"
 
 
 class ControlPlane:
@@ -126,22 +107,22 @@ class ControlPlane:
         return [*found, str(self.folder)] if existed else found
 
     def status(self) -> list[ComponentStatus]:
-        """One entry per component that should run; empty when the instance does not exist."""
+        """One entry per component that should run, those of a real node last; empty: there is no instance."""
         record = load_record(self._layout)
         if record is None:
             return []
         pids = {process.component: process.pid for process in processes.find(self.folder)}
-        prober = Prober(self._layout, record.tokens[ADMIN])
-        return [
+        prober = Prober(self._layout, record)
+        statuses = [
             ComponentStatus(
                 component,
                 pids.get(component),
                 f"https://{record.address(component)}:{record.ports[component]}",
-                component in pids
-                and prober.is_ok(record.address(component), record.ports[component], HEALTH_PATHS[component]),
+                component in pids and prober.is_ok(component, HEALTH_PATHS[component]),
             )
             for component in record.components
         ]
+        return [*statuses, *(RealNode(self._layout, record).status() if record.has_node else ())]
 
     @property
     def url(self) -> str:
@@ -158,7 +139,13 @@ class ControlPlane:
 
     @property
     def node(self) -> RealNode:
-        return RealNode(self._layout, self._record())
+        record = self._record()
+        if not record.has_node:
+            raise ControlPlaneError(
+                f"the testbed {self.name!r} has no real node",
+                remedy=f"{self._command('down')}, then `up --node`; or take another --name",
+            )
+        return RealNode(self._layout, record)
 
     @property
     def kubectl(self) -> Path:
@@ -197,12 +184,11 @@ class ControlPlane:
         if not statuses or not all(status.healthy for status in statuses):
             return False
         record = self._record()
-        prober = Prober(self._layout, record.tokens[ADMIN])
-        if not prober.is_ok(record.api_address, record.ports[API_SERVER], DEFAULT_SERVICE_ACCOUNT):
+        if not Prober(self._layout, record).is_ok(API_SERVER, DEFAULT_SERVICE_ACCOUNT):
             return False
         if self._layout.node and not NodeLayout(self._layout).ready.exists():
             return False
-        if record.api_address != self._layout.api_address:
+        if record.has_node != self._layout.node:
             difference = "without" if self._layout.node else "with"
             raise ControlPlaneError(
                 f"the testbed {self.name!r} is up, but {difference} a real node",
@@ -245,35 +231,14 @@ class ControlPlane:
             RealNode(self._layout, record).start(self._hardware)
 
     def _start_component(self, component: str, program: Path, record: Record) -> None:
-        progress = Progress(component, "starting")
-        command = [str(program), *flags_of(component, self._layout, record.ports)]
-        try:
-            child = processes.start(component, command, self.folder, self._layout.log(component))
-        except OSError as error:
-            progress.stop()
-            raise ControlPlaneError(
-                f"cannot run {program}: {error}", remedy="remove that file and run `python -m testbed build`"
-            ) from error
-        prober = Prober(self._layout, record.tokens[ADMIN])
+        prober = Prober(self._layout, record)
         wanted = [(component, HEALTH_PATHS[component])]
         if component == CONTROLLER_MANAGER:
             # It makes the account, without which pods are refused.
             wanted.append((API_SERVER, DEFAULT_SERVICE_ACCOUNT))
-        while not all(prober.is_ok(record.address(one), record.ports[one], path) for one, path in wanted):
-            if not processes.is_running(child):
-                self._give_up(component, progress, "ended")
-            if progress.elapsed_seconds > START_TIMEOUT_SECONDS:
-                self._give_up(component, progress, f"was not ready after {START_TIMEOUT_SECONDS:.0f} s")
-            progress.tick()
-            time.sleep(POLL_SECONDS)
-        progress.done("ready")
-
-    def _give_up(self, component: str, progress: Progress, problem: str) -> NoReturn:
-        progress.stop()
-        log = self._layout.log(component)
-        raise ControlPlaneError(
-            f"{component} of the testbed {self.name!r} {problem}; the end of {log}:\n{tail(log)}",
-            remedy=f"see the log; `{self._command('down')}` removes everything of this testbed",
+        command = [str(program), *flags_of(component, self._layout, record.ports)]
+        starting.start(
+            component, command, self._layout, lambda: all(prober.is_ok(one, path) for one, path in wanted)
         )
 
 

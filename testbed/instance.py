@@ -50,6 +50,11 @@ class Record:
     programs: dict[str, str]
     api_address: str = HOST
 
+    @property
+    def has_node(self) -> bool:
+        """A real one, for which the API server does not listen on loopback."""
+        return self.api_address != HOST
+
     def address(self, component: str) -> str:
         return self.api_address if component == API_SERVER else HOST
 

@@ -27,6 +27,11 @@ PAUSE_IMAGE = "docker.io/paddle-operator/tiny:1"
 
 HEALTH_PORTS = {KUBELET: 10248, KUBE_PROXY: 10256, COREDNS: 8181}
 HEALTH_PATHS = {KUBELET: "/healthz", KUBE_PROXY: "/healthz", COREDNS: "/ready"}
+# Where each is asked how it is.
+HEALTH_ADDRESSES = {
+    CONTAINERD: f"unix://{CONTAINERD_SOCKET}",
+    **{service: f"http://{NODE_ADDRESS}:{port}" for service, port in HEALTH_PORTS.items()},
+}
 
 
 @dataclass(frozen=True)

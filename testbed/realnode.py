@@ -1,26 +1,23 @@
 """A real node in its box: containerd, kubelet, kube-proxy and CoreDNS, started, stopped and waited for."""
 
 import http.client
-import json
 import os
 import signal
 import socket
-import ssl
 import subprocess
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
 
-from testbed import images, processes
+from testbed import images, processes, starting
 from testbed.box import NODE_ADDRESS, Box
-from testbed.components import API_SERVER, Layout
-from testbed.errors import ControlPlaneError, tail
-from testbed.instance import ADMIN, Record
+from testbed.components import Layout
+from testbed.errors import ControlPlaneError
+from testbed.instance import Record
 from testbed.node_services import (
     CONTAINERD,
     CONTAINERD_SOCKET,
+    HEALTH_ADDRESSES,
     HEALTH_PATHS,
     HEALTH_PORTS,
     KUBELET,
@@ -31,13 +28,10 @@ from testbed.node_services import (
     command_of,
     write_configurations,
 )
-from testbed.progress import Progress
+from testbed.probe import ComponentStatus, Prober
 
-START_TIMEOUT_SECONDS = 120.0
-POLL_SECONDS = 0.05
+NODE_PATH = f"/api/v1/nodes/{NODE_NAME}"
 MOST_STARTS = 20
-
-Manifest = dict[str, Any]
 
 
 class RealNode:
@@ -47,7 +41,7 @@ class RealNode:
         self._layout = layout
         self._node = NodeLayout(layout)
         self._box = Box(layout.folder)
-        self._record = record
+        self._prober = Prober(layout, record)
         self._programs = {
             CONTAINERD: Path("/usr/bin/containerd"),
             **{name: Path(path) for name, path in record.programs.items()},
@@ -60,43 +54,34 @@ class RealNode:
         for service in SERVICES:
             if service != CONTAINERD:
                 self.start_service(service)
-        self._wait(f"node {NODE_NAME}", self._is_ready, KUBELET)
+        starting.wait(f"node {NODE_NAME}", self._is_ready, KUBELET, self._layout)
         if hardware.gpus:
             self._pretend_gpus(hardware.gpus)
         self._node.ready.touch()
 
     def start_service(self, service: str) -> None:
-        """Healthy on return. One that ends at once is started again, as systemd would do it.
+        """Healthy on return.
 
-        A kubelet does so while containerd has a socket, but is not yet ready to answer.
+        A kubelet ends, and is started again, while containerd has a socket but is not yet ready to answer.
         """
         command = self._box.inside(*command_of(service, self._programs[service], self._node))
-        starts = 0
-        child = -1
-
-        def is_healthy() -> bool:
-            nonlocal starts, child
-            if not processes.is_running(child) and starts < MOST_STARTS:
-                starts += 1
-                child = processes.start(service, command, self._layout.folder, self._layout.log(service))
-            return self._is_healthy(service)
-
-        self._wait(service, is_healthy, service)
+        starting.start(
+            service, command, self._layout, lambda: self._is_healthy(service), most_starts=MOST_STARTS
+        )
 
     def stop_service(self, service: str) -> None:
         """By SIGKILL, as in a crash. Pods go on: their keepers are containerd's shims, not containerd."""
-        found = [
-            process.pid
-            for process in processes.find(self._layout.folder)
-            if process.component == service and _is_program(process.pid, self._programs[service])
-        ]
+        found = self._pids(service)
         if not found:
             raise ControlPlaneError(f"there is no {service} to stop", remedy="python -m testbed up --node")
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         while self._is_healthy(service):
-            time.sleep(POLL_SECONDS)
+            time.sleep(starting.POLL_SECONDS)
+
+    def status(self) -> list[ComponentStatus]:
+        return [self._status_of(service) for service in SERVICES]
 
     def import_image(self, archive: Path) -> None:
         done = subprocess.run(
@@ -110,19 +95,19 @@ class RealNode:
         if done.returncode != 0:
             raise ControlPlaneError(f"cannot import {archive}: {done.stderr}", remedy="see the message")
 
-    def _wait(self, title: str, holds: Callable[[], bool], service: str) -> None:
-        progress = Progress(title, "starting")
-        while not holds():
-            if progress.elapsed_seconds > START_TIMEOUT_SECONDS:
-                self._give_up(progress, f"{title} was not ready after {START_TIMEOUT_SECONDS:.0f} s", service)
-            progress.tick()
-            time.sleep(POLL_SECONDS)
-        progress.done("ready")
+    def _status_of(self, service: str) -> ComponentStatus:
+        pid = next(iter(self._pids(service)), None)
+        return ComponentStatus(
+            service, pid, HEALTH_ADDRESSES[service], pid is not None and self._is_healthy(service)
+        )
 
-    def _give_up(self, progress: Progress, problem: str, service: str) -> NoReturn:
-        progress.stop()
-        log = self._layout.log(service)
-        raise ControlPlaneError(f"{problem}; the end of {log}:\n{tail(log)}", remedy="see the log")
+    def _pids(self, service: str) -> list[int]:
+        """Of the program alone: nsenter, which waits for it outside, and containerd's shims bear its name."""
+        return [
+            process.pid
+            for process in processes.find(self._layout.folder)
+            if process.component == service and _is_program(process.pid, self._programs[service])
+        ]
 
     def _is_healthy(self, service: str) -> bool:
         if service == CONTAINERD:
@@ -147,36 +132,21 @@ class RealNode:
 
     def _is_ready(self) -> bool:
         try:
-            answer = self._ask("GET", f"/api/v1/nodes/{NODE_NAME}")
-        except (OSError, http.client.HTTPException, ValueError):
-            return False
-        conditions = answer.get("status", {}).get("conditions", [])
+            node = self._prober.get(NODE_PATH)
+        except ControlPlaneError:
+            return False  # the kubelet has not made it yet
+        conditions = node.get("status", {}).get("conditions", [])
         return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
     def _pretend_gpus(self, count: int) -> None:
         """The kubelet leaves alone what it does not know, so pods that ask for GPUs are placed and run."""
         amounts = {"nvidia.com/gpu": str(count)}
-        body = {"status": {"capacity": amounts, "allocatable": amounts}}
-        self._ask("PATCH", f"/api/v1/nodes/{NODE_NAME}/status", body)
-
-    def _ask(self, method: str, path: str, body: Manifest | None = None) -> Manifest:
-        context = ssl.create_default_context(cafile=self._layout.ca)
-        port = self._record.ports[API_SERVER]
-        connection = http.client.HTTPSConnection(self._record.api_address, port, timeout=5, context=context)
-        headers = {
-            "Authorization": f"Bearer {self._record.tokens[ADMIN]}",
-            "Content-Type": "application/merge-patch+json",
-        }
-        try:
-            connection.request(method, path, json.dumps(body) if body else None, headers)
-            answer: Manifest = json.loads(connection.getresponse().read())
-        finally:
-            connection.close()
-        return answer
+        self._prober.merge_patch(
+            f"{NODE_PATH}/status", {"status": {"capacity": amounts, "allocatable": amounts}}
+        )
 
 
 def _is_program(pid: int, program: Path) -> bool:
-    """And not nsenter, which waits for it outside."""
     try:
         return Path(f"/proc/{pid}/exe").readlink() == program.resolve()
     except OSError:

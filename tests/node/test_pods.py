@@ -1,7 +1,17 @@
 """The testbed itself: real containers run, end, and talk to each other in every way that a job may use."""
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from real_cluster import Cluster, pod, service
+
+from testbed.controlplane import ControlPlane
+from testbed.node_services import KUBE_PROXY, SERVICES
+
+TOP = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.node
 
@@ -51,3 +61,22 @@ async def test_gpus_are_counted_and_labels_select(cluster: Cluster) -> None:
     assert "condition met" in waiting
     cluster.kubectl("delete", "pod", "first", "--grace-period=0")
     await cluster.world.pod_until("second", lambda seen: seen.status.phase == "Succeeded")
+
+
+def test_status_tells_which_service_of_the_node_is_away(apiserver: ControlPlane) -> None:
+    assert [one.component for one in apiserver.status() if one.healthy][-4:] == list(SERVICES)
+    apiserver.node.stop_service(KUBE_PROXY)
+    try:
+        status = subprocess.run(
+            [sys.executable, "-m", "testbed", "status", f"--name={apiserver.name}"],
+            cwd=TOP,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        apiserver.node.start_service(KUBE_PROXY)
+    assert status.returncode == 1
+    (away,) = (line for line in status.stdout.splitlines() if not line.endswith(" healthy"))
+    assert re.fullmatch(r"kube-proxy .* not running", away)
+    assert all(one.healthy for one in apiserver.status())
