@@ -16,7 +16,9 @@ from paddle_operator.cluster import NotFound, Throttled
 from paddle_operator.kube.client import path
 from paddle_operator.kube.config import from_file
 from paddle_operator.kube.transport import Transport
+from testbed.box import require_means
 from testbed.controlplane import ControlPlane
+from testbed.errors import ControlPlaneError
 from testbed.node import FakeNode
 
 # Otherwise Python 3.11 makes an event loop for whoever asks, and pytest-asyncio asks, and nobody closes it.
@@ -24,6 +26,15 @@ asyncio.set_event_loop(None)
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"
+
+
+@pytest.fixture(scope="session")
+def means() -> None:
+    """Of a real node, and to build its images."""
+    try:
+        require_means()
+    except ControlPlaneError as error:
+        pytest.skip(f"no real node here: {error}")
 
 
 @pytest.fixture(scope="session")

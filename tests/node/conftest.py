@@ -6,18 +6,8 @@ import pytest
 from real_cluster import ACCELERATOR, Cluster
 from world import World, unique_name
 
-from testbed.box import require_means
 from testbed.controlplane import ControlPlane
-from testbed.errors import ControlPlaneError
 from testbed.node_services import Hardware
-
-
-@pytest.fixture(scope="session")
-def means() -> None:
-    try:
-        require_means()
-    except ControlPlaneError as error:
-        pytest.skip(f"no real node here: {error}")
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +20,17 @@ def apiserver(means: None) -> Iterator[ControlPlane]:
 @pytest.fixture
 def cluster(world: World) -> Cluster:
     return Cluster(world)
+
+
+OUTCOMES = pytest.StashKey[dict[str, str]]()
+
+
+@pytest.fixture
+def outcomes(pytestconfig: pytest.Config) -> dict[str, str]:
+    """What each document came to; printed at the end of the run."""
+    return pytestconfig.stash.setdefault(OUTCOMES, {})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for document, outcome in sorted(config.stash.get(OUTCOMES, {}).items()):
+        terminalreporter.write_line(f"{document:<32} {outcome}")

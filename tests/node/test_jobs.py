@@ -128,7 +128,6 @@ def equal_results(logs: list[str]) -> list[tuple[str, ...]]:
 def volume(cluster: Cluster, claim: str) -> dict[str, Any]:
     """Stands for the NFS of a real cluster: a folder of the node that all pods of the claim share."""
     namespace = cluster.world.namespace
-    folder = cluster.world.plane.folder / "node" / "volumes" / namespace
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -137,6 +136,6 @@ def volume(cluster: Cluster, claim: str) -> dict[str, Any]:
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteMany"],
             "claimRef": {"namespace": namespace, "name": claim},
-            "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"},
+            "hostPath": {"path": str(cluster.folder), "type": "DirectoryOrCreate"},
         },
     }

@@ -101,6 +101,7 @@ def blob_of(archive: Path, descriptor: dict[str, Any]) -> Any:
 
 
 @pytest.mark.node
+@pytest.mark.usefixtures("means")
 class TestBuild:
     def test_the_tiny_image(self, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
         archive = images.ensure(TINY)
