@@ -148,7 +148,7 @@ class Box:
                     f"the link {LINK} is still there", remedy=f"look into it, or `ip link delete {LINK}`"
                 )
             time.sleep(0.01)
-        return [str(group) for group in found]
+        return [f"control groups {self._cgroup}"] if found else []
 
     def _make_cgroups(self) -> None:
         for controller in CGROUPS.iterdir():

@@ -104,7 +104,9 @@ class ControlPlane:
         with suppress(OSError):
             # Not empty as long as there are other instances.
             self.folder.parent.rmdir()
-        return [*found, str(self.folder)] if existed else found
+        # A service of a node is two processes: itself, and one that waits for it outside of the box.
+        once = list(dict.fromkeys(found))
+        return [*once, str(self.folder)] if existed else once
 
     def status(self) -> list[ComponentStatus]:
         """One entry per component that should run, those of a real node last; empty: there is no instance."""
