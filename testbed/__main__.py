@@ -76,22 +76,26 @@ def _parser() -> argparse.ArgumentParser:
         if name == "image":
             command.add_argument("image", choices=sorted(images.IMAGES), help="which one")
         if name == "up":
-            command.add_argument("--scheduler", action="store_true", help="start kube-scheduler as well")
-            command.add_argument(
-                "--node", action="store_true", help="and a real node: kubelet, containers, DNS (needs root)"
-            )
-            command.add_argument(
-                "--gpus", type=_count, default=0, help="so many nvidia.com/gpu does the node pretend to have"
-            )
-            command.add_argument(
-                "--label",
-                action="append",
-                type=_label,
-                default=[],
-                metavar="NAME=VALUE",
-                help="a label of the node",
-            )
+            _add_options_of_up(command)
     return parser
+
+
+def _add_options_of_up(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--scheduler", action="store_true", help="start kube-scheduler as well")
+    command.add_argument(
+        "--node", action="store_true", help="and a real node: kubelet, containers, DNS (needs root)"
+    )
+    command.add_argument(
+        "--gpus", type=_count, default=0, help="so many nvidia.com/gpu does the node pretend to have"
+    )
+    command.add_argument(
+        "--label",
+        action="append",
+        type=_label,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a label of the node; may be given several times",
+    )
 
 
 def _count(text: str) -> int:

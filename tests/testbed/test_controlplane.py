@@ -116,6 +116,14 @@ def test_a_scheduler_that_comes_too_late_is_told(shared: ControlPlane) -> None:
         ControlPlane(shared.name, scheduler=True).up()
 
 
+def test_an_image_for_a_real_node_that_is_not_there_is_refused_before_it_is_built(
+    shared: ControlPlane,
+) -> None:
+    refused = run_testbed("image", "tiny", "--name", shared.name)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"the testbed {shared.name!r} has no real node" in refused.stderr
+
+
 def test_secrets_are_private(shared: ControlPlane) -> None:
     assert stat.S_IMODE(shared.folder.stat().st_mode) == 0o700
     secret = [
