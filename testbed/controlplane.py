@@ -27,7 +27,7 @@ from testbed.instance import (
     prepare,
     reserved_ports,
 )
-from testbed.node_services import Hardware, NodeLayout
+from testbed.node_services import Hardware, NodeLayout, load_hardware
 from testbed.probe import ComponentStatus, Prober
 from testbed.realnode import RealNode
 
@@ -188,21 +188,24 @@ class ControlPlane:
         record = self._record()
         if not Prober(self._layout, record).is_ok(API_SERVER, DEFAULT_SERVICE_ACCOUNT):
             return False
-        if self._layout.node and not NodeLayout(self._layout).ready.exists():
+        if record.has_node and not NodeLayout(self._layout).ready.exists():
             return False
-        if record.has_node != self._layout.node:
-            difference = "without" if self._layout.node else "with"
+        if difference := self._difference(record):
             raise ControlPlaneError(
-                f"the testbed {self.name!r} is up, but {difference} a real node",
-                remedy=f"{self._command('down')}, then `up` again; or take another --name",
-            )
-        missing = {*self._components} - {status.component for status in statuses}
-        if missing:
-            raise ControlPlaneError(
-                f"the testbed {self.name!r} is up, but without {', '.join(sorted(missing))}",
+                f"the testbed {self.name!r} is up, but {difference}",
                 remedy=f"{self._command('down')}, then `up` again; or take another --name",
             )
         return True
+
+    def _difference(self, record: Record) -> str:
+        """Between what is up and what is asked for: what is not asked for may be there."""
+        if record.has_node != self._layout.node:
+            return "with a real node" if record.has_node else "without a real node"
+        if missing := {*self._components} - {*record.components}:
+            return f"without {', '.join(sorted(missing))}"
+        if self._hardware != Hardware() and self._hardware != load_hardware(NodeLayout(self._layout)):
+            return "its node has other GPUs or labels"
+        return ""
 
     def _clean(self) -> list[str]:
         """Ends all processes and empties the folder, but leaves it: it carries the lock."""

@@ -1,7 +1,7 @@
 """What runs in the box of a real node: command lines and configurations, pure functions of the layout."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +58,16 @@ class NodeLayout:
         """There when everything was up and ready once."""
         return self.path("ready")
 
+    @property
+    def hardware(self) -> Path:
+        return self.path("hardware.json")
+
     def path(self, name: str) -> Path:
         return self.folder / name
 
 
 def write_configurations(node: NodeLayout, hardware: Hardware) -> None:
-    node.path("labels").write_text(",".join(hardware.labels))
+    node.hardware.write_text(json.dumps(asdict(hardware)))
     for folder in ("cni", "kubelet", "pod-logs", "containerd"):
         node.path(folder).mkdir(parents=True)
     node.path("resolv.conf").touch()
@@ -72,6 +76,11 @@ def write_configurations(node: NodeLayout, hardware: Hardware) -> None:
     node.path("kubelet.yaml").write_text(yaml.safe_dump(_kubelet(node)))
     node.path("kube-proxy.yaml").write_text(yaml.safe_dump(_kube_proxy(node)))
     node.path("Corefile").write_text(_coredns(node))
+
+
+def load_hardware(node: NodeLayout) -> Hardware:
+    content = json.loads(node.hardware.read_text())
+    return Hardware(content["gpus"], tuple(content["labels"]))
 
 
 def command_of(service: str, program: Path, node: NodeLayout) -> list[str | Path]:
@@ -84,7 +93,7 @@ def command_of(service: str, program: Path, node: NodeLayout) -> list[str | Path
             f"--cert-dir={node.path('kubelet/pki')}",
             f"--node-ip={NODE_ADDRESS}",
             f"--hostname-override={NODE_NAME}",
-            f"--node-labels={node.path('labels').read_text()}",
+            f"--node-labels={','.join(load_hardware(node).labels)}",
         ],
         KUBE_PROXY: [f"--config={node.path('kube-proxy.yaml')}"],
         COREDNS: [f"-conf={node.path('Corefile')}"],

@@ -9,7 +9,8 @@ import pytest
 from real_cluster import Cluster, pod, service
 
 from testbed.controlplane import ControlPlane
-from testbed.node_services import KUBE_PROXY, SERVICES
+from testbed.errors import ControlPlaneError
+from testbed.node_services import KUBE_PROXY, SERVICES, Hardware
 
 TOP = Path(__file__).parents[2]
 
@@ -80,3 +81,13 @@ def test_status_tells_which_service_of_the_node_is_away(apiserver: ControlPlane)
     (away,) = (line for line in status.stdout.splitlines() if not line.endswith(" healthy"))
     assert re.fullmatch(r"kube-proxy .* not running", away)
     assert all(one.healthy for one in apiserver.status())
+
+
+def test_a_node_that_is_up_with_other_hardware_is_not_taken_for_the_one_that_is_asked_for(
+    apiserver: ControlPlane,
+) -> None:
+    assert not ControlPlane(apiserver.name, node=Hardware()).up(), "it is up, and may have more"
+    with pytest.raises(ControlPlaneError, match="its node has other GPUs or labels"):
+        ControlPlane(apiserver.name, node=Hardware(gpus=1)).up()
+    with pytest.raises(ControlPlaneError, match="with a real node"):
+        ControlPlane(apiserver.name).up()

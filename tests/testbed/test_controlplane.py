@@ -16,6 +16,7 @@ import pytest
 from testbed import processes
 from testbed.controlplane import ControlPlane
 from testbed.errors import ControlPlaneError
+from testbed.node_services import Hardware
 
 pytestmark = pytest.mark.apiserver
 
@@ -114,6 +115,12 @@ def test_a_scheduler_that_comes_too_late_is_told(shared: ControlPlane) -> None:
     assert not ControlPlane(shared.name).up()
     with pytest.raises(ControlPlaneError, match=r"without kube-scheduler[\s\S]*down"):
         ControlPlane(shared.name, scheduler=True).up()
+
+
+def test_a_real_node_that_comes_too_late_is_told_too(shared: ControlPlane) -> None:
+    with pytest.raises(ControlPlaneError, match=r"without a real node[\s\S]*down"):
+        ControlPlane(shared.name, node=Hardware()).up()
+    assert all(status.healthy for status in shared.status()), "and nothing was ended for it"
 
 
 def test_an_image_for_a_real_node_that_is_not_there_is_refused_before_it_is_built(
