@@ -1,0 +1,111 @@
+"""A wide & deep model on parameter servers: will this user click, given six categories and four numbers?
+
+Servers and workers run this same script; the environment that the operator sets tells each which of them it is.
+The servers hold the parameters. Each worker learns by itself from data of its own, and every few steps exchanges
+with the servers what has changed since. So the result is almost the same in every run, but not to the last bit.
+"""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import numpy as np
+import paddle
+from paddle import nn, static
+from paddle.distributed import fleet
+
+EPOCHS = int(os.environ.get("EPOCHS", "4"))
+STEPS = 50  # of an epoch
+BATCH = 64
+EXCHANGE = 10  # steps between two exchanges with the servers
+SLOTS, CATEGORIES, NUMBERS = 6, 1000, 4
+
+Feed = dict[str, np.ndarray]
+
+
+def batches(worker: int, epoch: int) -> Iterator[Feed]:
+    """Clicks follow a hidden rule; few categories are frequent and most are rare, as in life."""
+    rule = np.random.default_rng(7)
+    of_categories, of_numbers = rule.normal(size=(SLOTS, CATEGORIES)), rule.normal(size=NUMBERS)
+    rng = np.random.default_rng([worker, epoch])
+    for _ in range(STEPS):
+        categories = rng.zipf(1.5, size=(BATCH, SLOTS)) % CATEGORIES
+        numbers = rng.normal(size=(BATCH, NUMBERS))
+        score = of_categories[range(SLOTS), categories].sum(axis=1) + numbers @ of_numbers
+        feed = {f"slot{slot}": categories[:, [slot]] for slot in range(SLOTS)}
+        yield feed | {"numbers": numbers.astype("float32"), "clicks": (score > 0)[:, None].astype("float32")}
+
+
+def wide_and_deep() -> static.Variable:
+    """The loss. Wide: a weight for each category. Deep: a small network that sees them together."""
+    slots = [static.data(f"slot{slot}", [None, 1], "int64") for slot in range(SLOTS)]
+    numbers = static.data("numbers", [None, NUMBERS], "float32")
+    clicks = static.data("clicks", [None, 1], "float32")
+
+    def embeddings(name: str, width: int) -> list[static.Variable]:
+        table = paddle.ParamAttr(name=name, initializer=nn.initializer.Uniform(-0.05, 0.05))
+        rows = (static.nn.embedding(slot, [CATEGORIES, width], is_sparse=True, param_attr=table) for slot in slots)
+        return [paddle.reshape(row, [-1, width]) for row in rows]
+
+    wide = paddle.add_n(embeddings("wide", 1)) + static.nn.fc(numbers, 1)
+    deep = paddle.concat([*embeddings("deep", 8), numbers], axis=1)
+    for width in (32, 16):
+        deep = static.nn.fc(deep, width, activation="relu")
+    return nn.functional.binary_cross_entropy_with_logits(wide + static.nn.fc(deep, 1), clicks)
+
+
+def wait_for_servers() -> None:
+    """Until each accepts connections: Paddle 2.6 does this by itself, but 3.0 does not, and then fails."""
+    for endpoint in fleet.server_endpoints():
+        host, _, port = endpoint.rpartition(":")
+        while True:
+            # Not yet listening; or, where servers have names, not yet known by it.
+            with suppress(OSError), socket.create_connection((host, int(port)), timeout=5):
+                break
+            time.sleep(0.2)
+
+
+def train(loss: static.Variable) -> None:
+    worker = fleet.worker_index()
+    executor = static.Executor(paddle.CPUPlace())
+    executor.run(static.default_startup_program())
+    wait_for_servers()
+    fleet.init_worker()
+    print(f"worker {worker} of {fleet.worker_num()} begins", flush=True)
+
+    step, means = 0, []
+    for epoch in range(EPOCHS):
+        losses = []
+        for step, feed in enumerate(batches(worker, epoch), start=step + 1):  # noqa: B020 (counts on)
+            losses.append(executor.run(feed=feed, fetch_list=[loss])[0].item())
+            if step % 10 == 0:
+                print(f"step={step} loss={np.mean(losses[-10:]):.4f}", flush=True)
+        means.append(np.mean(losses))
+
+    fleet.stop_worker()
+    print(f"done step={step} loss={means[-1]:.4f} (first epoch: {means[0]:.4f})", flush=True)
+
+
+def main() -> None:
+    paddle.enable_static()
+    paddle.seed(2024)
+    fleet.init(is_collective=False)  # by the variables that the operator has set
+    if not fleet.server_num():
+        sys.exit("no parameter servers: start this script with `paddle-operator run job.yaml`, not by itself")
+    strategy = fleet.DistributedStrategy()
+    strategy.a_sync = True  # workers do not wait for each other
+    strategy.a_sync_configs = {"k_steps": EXCHANGE}
+    loss = wide_and_deep()
+    fleet.distributed_optimizer(paddle.optimizer.SGD(0.1), strategy).minimize(loss)
+    if fleet.is_server():
+        fleet.init_server()
+        fleet.run_server()  # for ever: it is the operator that ends a server, when all workers are done
+    else:
+        train(loss)
+
+
+if __name__ == "__main__":
+    main()

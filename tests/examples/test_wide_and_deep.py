@@ -1,0 +1,47 @@
+"""Example 04 learns on parameter servers: as plain processes, and under the operator in every network."""
+
+from pathlib import Path
+
+import laptop
+import plain_processes
+import pytest
+from plain_processes import WIDE_AND_DEEP, Ended, Training
+
+pytestmark = pytest.mark.paddle
+
+SECONDS = 180.0
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Training:
+    return plain_processes.train(tmp_path_factory.mktemp("plain"), seconds=SECONDS)
+
+
+def final_loss(workers: list[Ended]) -> float:
+    """Their mean; each has clearly learned."""
+    for worker in workers:
+        first, last = worker.losses
+        assert last < 0.75 * first, worker.log
+    return sum(worker.losses[1] for worker in workers) / len(workers)
+
+
+def test_plain_processes_learn_and_only_the_servers_had_to_be_ended(plain: Training) -> None:
+    assert final_loss(plain.workers) < 0.35
+    assert [worker.code for worker in plain.workers] == [0, 0]
+    assert [server.code for server in plain.servers] == [-15, -15]
+
+
+@pytest.mark.parametrize("file", ["job.yaml", "job-service.yaml", "job-host.yaml"])
+def test_a_job_learns_what_plain_processes_learn(file: str, tmp_path: Path, plain: Training) -> None:
+    ran = laptop.run(WIDE_AND_DEEP.parent / file, "--keep", tmp_path, limit=SECONDS)
+    assert ran.code == 0, ran
+    logs = sorted(tmp_path.glob("logs/default/*-worker-*/paddle.log"))
+    workers = [Ended(0, log.read_text()) for log in logs]
+    assert len(workers) == 2
+    assert final_loss(workers) == pytest.approx(final_loss(plain.workers), abs=0.03)
+
+
+def test_a_worker_without_servers_says_so_at_once(tmp_path: Path) -> None:
+    (alone,) = plain_processes.train(tmp_path, servers=0, workers=1, seconds=SECONDS).workers
+    assert alone.code == 1
+    assert "no parameter servers" in alone.log
