@@ -1,4 +1,4 @@
-"""Every combination of mode, network, gloo and clean-up policy on a real API server; what is special to each."""
+"""Every combination of mode, network, gloo and clean-up on a real API server; what is special to each."""
 
 import itertools
 from collections import Counter
