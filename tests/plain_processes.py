@@ -79,7 +79,9 @@ def _environments(servers: int, workers: int) -> list[dict[str, str]]:
         "PADDLE_GLOO_RENDEZVOUS": "3",
         "PADDLE_GLOO_HTTP_ENDPOINT": f"{addresses[0]}:{gloo_port}",
     }
-    roles = [("PSERVER", index) for index in range(servers)] + [("TRAINER", index) for index in range(workers)]
+    roles = [("PSERVER", index) for index in range(servers)] + [
+        ("TRAINER", index) for index in range(workers)
+    ]
     return [
         shared | {"POD_IP": address, "TRAINING_ROLE": role, "PADDLE_TRAINER_ID": str(index)}
         for address, (role, index) in zip(addresses, roles, strict=True)

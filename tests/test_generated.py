@@ -17,7 +17,10 @@ from testbed.controlplane import ControlPlane
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "render"
 EXAMPLES = {
-    **{file.parent.name: file for file in sorted(ROOT.glob("examples/*/job.yaml"))},
+    **{
+        file.parent.name + file.stem.removeprefix("job"): file
+        for file in sorted(ROOT.glob("examples/*/job*.yaml"))
+    },
     **{file.stem: file for file in sorted(ROOT.glob("deploy/examples/*.yaml"))},
 }
 REGENERATING = bool(os.environ.get("REGENERATE"))
@@ -74,12 +77,16 @@ def test_golden_renders_are_all_of_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_render_is_yaml_with_every_pod_and_then_the_config_map(name: str) -> None:
+def test_a_render_is_yaml_with_everything_in_the_order_in_which_it_is_made(name: str) -> None:
     documents = list(yaml.safe_load_all(rendered(name)))
     written = yaml.safe_load_all(EXAMPLES[name].read_text(encoding="utf-8"))
     (job,) = (document for document in written if document["kind"] == "PaddleJob")
-    workers = job["spec"]["worker"]["replicas"]
-    assert [document["kind"] for document in documents] == [*["Pod"] * workers, "ConfigMap"]
+    spec = job["spec"]
+    count = sum(spec[role]["replicas"] for role in ("ps", "worker") if role in spec)
+    pods, services = ["Pod"] * count, ["Service"] * count
+    by_name = spec.get("intranet") == "Service"
+    expected = ["ConfigMap", *services, *pods] if by_name else [*pods, "ConfigMap"]
+    assert [document["kind"] for document in documents] == expected
 
 
 @pytest.mark.apiserver

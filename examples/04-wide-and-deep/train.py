@@ -1,8 +1,9 @@
-"""A wide & deep model on parameter servers: will this user click, given six categories and four numbers?
+"""A wide & deep model on parameter servers: it guesses from six categories and four numbers who will click.
 
-Servers and workers run this same script; the environment that the operator sets tells each which of them it is.
-The servers hold the parameters. Each worker learns by itself from data of its own, and every few steps exchanges
-with the servers what has changed since. So the result is almost the same in every run, but not to the last bit.
+Servers and workers run this same script; the environment that the operator sets tells each which of them it
+is. The servers hold the parameters. Each worker learns by itself from data of its own, and every few steps
+exchanges with the servers what has changed since. So the result is almost the same in every run, but not to
+the last bit.
 """
 
 import os
@@ -47,7 +48,9 @@ def wide_and_deep() -> static.Variable:
 
     def embeddings(name: str, width: int) -> list[static.Variable]:
         table = paddle.ParamAttr(name=name, initializer=nn.initializer.Uniform(-0.05, 0.05))
-        rows = (static.nn.embedding(slot, [CATEGORIES, width], is_sparse=True, param_attr=table) for slot in slots)
+        rows = (
+            static.nn.embedding(slot, [CATEGORIES, width], is_sparse=True, param_attr=table) for slot in slots
+        )
         return [paddle.reshape(row, [-1, width]) for row in rows]
 
     wide = paddle.add_n(embeddings("wide", 1)) + static.nn.fc(numbers, 1)
