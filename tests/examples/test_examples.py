@@ -105,7 +105,10 @@ def lesson_of(ended: list[Worker]) -> Result:
 
 
 def test_one_worker_learns_and_every_run_is_the_same(tmp_path: Path) -> None:
-    assert lesson_of(train(SINGLE / "job.yaml", tmp_path)) == alone(SINGLE, "train_single.py").done
+    expected = alone(SINGLE, "train_single.py").done
+    for intranet in ("PodIP", "Service", "Host"):
+        ended = train(SINGLE / "job.yaml", tmp_path, "--set", f"spec.intranet={intranet}")
+        assert lesson_of(ended) == expected, intranet
 
 
 @pytest.fixture(scope="module")
@@ -120,11 +123,25 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 class TestCollective:
+    @pytest.mark.parametrize("intranet", ["PodIP", "Service", "Host"])
     def test_two_workers_learn_what_one_process_learns(
-        self, tmp_path: Path, loss_of_one_process: float
+        self, tmp_path: Path, loss_of_one_process: float, intranet: str
     ) -> None:
-        result = lesson_of(train(COLLECTIVE / "job.yaml", tmp_path, STEPS=ENOUGH))
-        assert result.loss == pytest.approx(loss_of_one_process, abs=1e-4)
+        """In every network: on the host's, where they share an address, each could be training alone."""
+        ended = train(COLLECTIVE / "job.yaml", tmp_path, "--set", f"spec.intranet={intranet}", STEPS=ENOUGH)
+        assert lesson_of(ended).loss == pytest.approx(loss_of_one_process, abs=1e-4)
+        assert all("of 2 begins" in worker.log for worker in ended)
+
+    def test_two_jobs_share_the_host_network(self, tmp_path: Path) -> None:
+        words = ("--set", "spec.intranet=Host", "--keep")
+        with (
+            laptop.started(COLLECTIVE / "job.yaml", *words, tmp_path / "a", STEPS="10") as one,
+            laptop.started(COLLECTIVE / "job.yaml", *words, tmp_path / "b", STEPS="10") as other,
+        ):
+            for process in (one, other):
+                out, _ = process.communicate(timeout=SECONDS)
+                assert process.returncode == 0, out
+        assert result_of(workers(tmp_path / "a")) == result_of(workers(tmp_path / "b"))
 
     def test_also_with_the_newest_paddle(
         self, tmp_path: Path, newest_paddle: Path, loss_of_one_process: float
