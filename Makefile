@@ -101,6 +101,7 @@ generate: binaries ## write again what is made from other things: pod_template.j
 uv_compile = UV_CUSTOM_COMPILE_COMMAND="make lock" uv pip compile -q --universal --python-version 3.11 \
                --generate-hashes $(if $(UPGRADE),--upgrade)
 
+# Paddle 2.6.2 wants another protobuf on Windows than we need: no lock could hold for both.
 .PHONY: lock
 lock: | .venv/bin/uv ## pin the dependencies of pyproject.toml; `make lock UPGRADE=1` also takes newer versions
 	$(uv_compile) pyproject.toml -o requirements.lock
@@ -108,10 +109,16 @@ lock: | .venv/bin/uv ## pin the dependencies of pyproject.toml; `make lock UPGRA
 	$(venv_python) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["local"], sep="\n")' \
 	    | $(uv_compile) --constraint requirements-dev.lock - -o requirements-paddle.lock
 	$(uv_compile) --group go -o requirements-go.lock
-	$(uv_compile) --group newest-paddle -o requirements-newest-paddle.lock
+	$(uv_compile:--universal=--python-platform=linux) --group paddle-2-6-2 -o requirements-paddle-2.6.2.lock
+	$(uv_compile) --group paddle-3-1-0 -o requirements-paddle-3.1.0.lock
+	$(uv_compile) --group paddle-3-3-1 -o requirements-paddle-3.3.1.lock
 
 .venv/bin/uv:
 	@$(MAKE) --no-print-directory environment
+
+.PHONY: versions
+versions: $(environment) ## train with several releases of Paddle, each in an environment of its own; prints a table
+	@$(venv_python) -m dev.versions
 
 .PHONY: picture
 picture: $(environment) ## draw docs/run.svg anew, from a real run

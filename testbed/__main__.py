@@ -36,7 +36,7 @@ taken from PATH; without one a pinned Go is installed into the same cache.
 
 COMMANDS = {
     "build": "make sure of the binaries, start nothing",
-    "image": "build an image (once) and put it on the real node: tiny or paddle",
+    "image": "build an image (once) and put it on the real node: tiny, or paddle with the demos",
     "packages": "install the Debian packages that a real node needs (needs root)",
     "up": "start a control plane; returns when it is ready; fine if it already is",
     "down": "stop it and delete all that belongs to it, in whatever state it is; fine if there is none",

@@ -63,31 +63,42 @@ class Recipe:
     """Path in the build context -> path on this machine."""
     first_build: str
     """How long a build without any cache takes, for a person who wonders whether to wait."""
-    base: Debian | None = None
-    """Its name is given as the argument BASE."""
+    base: Debian | str | None = None
+    """Or the name of an image that was built before. The name is given as the argument BASE."""
     wheels: str | None = None
     """That file is a lock; the Python packages that it pins are put into the folder wheels."""
 
+    @property
+    def title(self) -> str:
+        return self.dockerfile.parent.name
+
+    @property
+    def base_name(self) -> str:
+        return self.base.name if isinstance(self.base, Debian) else self.base or ""
+
     def key(self) -> str:
         contents = [part for name in sorted(self.files) for part in (name, self.files[name].read_bytes())]
-        base = self.base.name if self.base else ""
-        return digest_of(self.dockerfile.read_bytes(), base, platform.machine(), *contents)
+        return digest_of(self.dockerfile.read_bytes(), self.base_name, platform.machine(), *contents)
 
 
-def build(title: str, recipe: Recipe, names: Sequence[str], archive: Path, lock: int) -> None:
+def build(images: Sequence[tuple[Recipe, Sequence[str]]], archive: Path, lock: int) -> None:
+    """Each with its names, all into one archive; a later one may have the first as its base."""
+    title, first_build = images[0][0].title, images[0][0].first_build
     folder = archive.with_name("build")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     log = archive.with_name(f"{title}.log")
     log.unlink(missing_ok=True)
     builder = _Builder(folder, archive.with_name("store"), log, lock)
-    progress = Progress(f"image {title}", f"building (first time: about {recipe.first_build} on 2 cores)")
+    progress = Progress(f"image {title}", f"building (first time: about {first_build} on 2 cores)")
+    layout = folder / "layout"
     try:
-        layout = builder.build(recipe, names[0], progress)
+        for recipe, names in images:
+            builder.build(recipe, names[0], layout, progress)
     except BaseException:
         progress.stop()
         raise
-    give_names(layout, names)
+    give_names(layout, {recipe.title: names for recipe, names in images})
     with tarfile.open(folder / archive.name, "w") as tar:
         tar.add(layout, arcname="")
     (folder / archive.name).rename(archive)
@@ -96,11 +107,14 @@ def build(title: str, recipe: Recipe, names: Sequence[str], archive: Path, lock:
     progress.done("built")
 
 
-def give_names(layout: Path, names: Sequence[str]) -> None:
-    """For containerd; buildah writes one name only, and not where containerd looks."""
+def give_names(layout: Path, names: Mapping[str, Sequence[str]]) -> None:
+    """For containerd, by title; buildah writes one name only, and not where containerd looks."""
     index = json.loads((layout / "index.json").read_text())
-    (image,) = index["manifests"]
-    index["manifests"] = [image | {"annotations": {"io.containerd.image.name": name}} for name in names]
+    index["manifests"] = [
+        image | {"annotations": {"io.containerd.image.name": name}}
+        for image in index["manifests"]
+        for name in names[image["annotations"]["org.opencontainers.image.ref.name"]]
+    ]
     (layout / "index.json").write_text(json.dumps(index))
 
 
@@ -111,25 +125,25 @@ class _Builder:
         self._log = log
         self._lock = lock
 
-    def build(self, recipe: Recipe, name: str, progress: Progress) -> Path:
-        """A folder in the layout of OCI. With zstd the import is twice as fast as without compression."""
+    def build(self, recipe: Recipe, name: str, layout: Path, progress: Progress) -> None:
+        """Adds to a folder in the layout of OCI. With zstd the import is twice as fast as uncompressed."""
         context = self._folder / "context"
+        shutil.rmtree(context, ignore_errors=True)  # that of the image before
         for inside, path in recipe.files.items():
             (context / inside).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, context / inside)
         self._buildah(progress, "rm", "--all")  # what a build that was killed has left in the store
         arguments = []
-        if recipe.base is not None:
+        if isinstance(recipe.base, Debian):
             self._ensure_debian(recipe.base, progress)
-            arguments.append(f"--build-arg=BASE={recipe.base.name}")
+        if recipe.base is not None:
+            arguments.append(f"--build-arg=BASE={recipe.base_name}")
         if recipe.wheels is not None:
             self._fetch_wheels(context / recipe.wheels, context / "wheels", progress)
             arguments.append("--build-arg=PIP_NO_INDEX=1")
         self._build(progress, recipe.dockerfile, context, name, "--layers", *arguments)
         self._buildah(progress, "rmi", "--prune")
-        layout = self._folder / "layout"
-        self._buildah(progress, "push", "--compression-format=zstd", name, f"oci:{layout}")
-        return layout
+        self._buildah(progress, "push", "--compression-format=zstd", name, f"oci:{layout}:{recipe.title}")
 
     def _fetch_wheels(self, lock: Path, wheels: Path, progress: Progress) -> None:
         """By the pip of this machine, which has its settings: none of them has to go into the build."""

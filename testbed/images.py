@@ -17,6 +17,7 @@ from testbed.image_build import Debian, Recipe
 from testbed.node_services import PAUSE_IMAGE
 
 TOP = Path(__file__).resolve().parent.parent
+PADDLE_NAME = "docker.io/paddle-operator/paddle:3.0.0"
 ARCHIVES_KEPT = 3
 """Of each image, those last used: two checkouts do not drive out each other's, and the disk does not fill."""
 
@@ -26,15 +27,22 @@ class Image:
     names: tuple[str, ...]
     """In full, as containerd completes what a YAML says."""
     recipe: Recipe
+    on_top: tuple["Image", ...] = ()
+    """Images that begin with this one. All are in one archive, which holds what they share once."""
 
     @property
     def title(self) -> str:
-        return self.recipe.dockerfile.parent.name
+        return self.recipe.title
 
     @property
     def archive(self) -> Path:
-        """Where it is, or will be. The key changes whenever the image might."""
-        return images_folder() / f"{self.title}-{image_build.digest_of(*self.names, self.recipe.key())}.tar"
+        """Where it is, or will be. The key changes whenever one of its images might."""
+        ingredients = [part for one in self.family for part in (*one.names, one.recipe.key())]
+        return images_folder() / f"{self.title}-{image_build.digest_of(*ingredients)}.tar"
+
+    @property
+    def family(self) -> tuple["Image", ...]:
+        return (self, *self.on_top)
 
 
 def _of_this_repository(*patterns: str) -> dict[str, Path]:
@@ -46,13 +54,34 @@ TINY = Image(
     (PAUSE_IMAGE,),
     Recipe(TOP / "images/tiny/Dockerfile", {"busybox": Path("/bin/busybox")}, first_build="a second"),
 )
-PADDLE = Image(
+# So that YAML written for the original operator runs as it is: its images, by all names that it has for them.
+DEMO_WIDE_AND_DEEP = Image(
     (
-        "docker.io/paddle-operator/paddle:3.0.0",
-        # So that YAML written for the original operator runs as it is.
+        "registry.baidubce.com/paddle-operator/demo-wide-and-deep:v1",
+        "registry.baidubce.com/kuizhiqing/demo-wide-and-deep:v1",
+    ),
+    Recipe(
+        TOP / "images/demo-wide-and-deep/Dockerfile",
+        {"wide_and_deep/train.py": TOP / "examples/04-wide-and-deep/train.py"},
+        first_build="a second",
+        base=PADDLE_NAME,
+    ),
+)
+DEMO_RESNET = Image(
+    (
         "registry.baidubce.com/paddle-operator/demo-resnet:v1",
         "registry.baidubce.com/kuizhiqing/demo-resnet:v1",
     ),
+    Recipe(
+        TOP / "images/demo-resnet/Dockerfile",
+        {"resnet/train_fleet.py": TOP / "examples/02-collective/train_fleet.py"},
+        first_build="a second",
+        base=PADDLE_NAME,
+    ),
+)
+PADDLE = Image(
+    # Of the other name only Paddle is asked: there the script is on a volume.
+    (PADDLE_NAME, "registry.baidubce.com/kuizhiqing/paddle-ubuntu:2.0.0-18.04"),
     Recipe(
         TOP / "images/paddle/Dockerfile",
         _of_this_repository("requirements-paddle.lock", "examples/*/*.py"),
@@ -60,8 +89,11 @@ PADDLE = Image(
         base=Debian(("libgomp1", "python3", "python3-venv")),
         wheels="requirements-paddle.lock",
     ),
+    on_top=(DEMO_WIDE_AND_DEEP, DEMO_RESNET),
 )
-IMAGES = {image.title: image for image in (TINY, PADDLE)}
+ARCHIVED = (TINY, PADDLE)
+IMAGES = {image.title: archived for archived in ARCHIVED for image in archived.family}
+"""By the title of each, that whose archive has it."""
 
 
 def images_folder() -> Path:
@@ -77,7 +109,7 @@ def ensure(image: Image) -> Path:
         with build_lock(images_folder() / "lock", f"image {image.title}") as lock:
             # Whoever held the lock before may have built it.
             if not archive.exists():
-                image_build.build(image.title, image.recipe, image.names, archive, lock)
+                image_build.build([(one.recipe, one.names) for one in image.family], archive, lock)
                 _forget_old(image.title)
                 return archive
     os.utime(archive)
@@ -92,11 +124,12 @@ def _forget_old(title: str) -> None:
 
 
 def main() -> None:
-    for image in IMAGES.values():
+    for image in ARCHIVED:
         started = time.monotonic()
         archive = ensure(image)
+        names = [name for one in image.family for name in one.names]
         seconds, megabytes = time.monotonic() - started, archive.stat().st_size / 1e6
-        print(f"{archive} ({megabytes:.0f} MB, {seconds:.1f} s): {', '.join(image.names)}")
+        print(f"{archive} ({megabytes:.0f} MB, {seconds:.1f} s): {', '.join(names)}")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,11 @@ DIRECT = {
     "requirements.lock": RUNTIME,
     "requirements-dev.lock": [*RUNTIME, *LOCAL, *GROUPS["dev"]],
     "requirements-go.lock": GROUPS["go"],
-    "requirements-newest-paddle.lock": GROUPS["newest-paddle"],
     "requirements-paddle.lock": LOCAL,
+    **{
+        f"requirements-paddle-{version}.lock": GROUPS[f"paddle-{version.replace('.', '-')}"]
+        for version in ("2.6.2", "3.1.0", "3.3.1")
+    },
 }
 # The others are installed into the cache and not here, so their metadata cannot be walked.
 TESTED = "requirements-dev.lock"

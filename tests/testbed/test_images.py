@@ -56,14 +56,45 @@ class TestKey:
         ]
         assert len({one.archive for one in (image, *others)}) == 5
 
+    def test_changes_with_an_image_on_top(self, image: Image) -> None:
+        whole = replace(image, on_top=(replace(image, names=("example/top:1",)),))
+        assert whole.archive != image.archive
+        renamed = replace(image, on_top=(replace(image, names=("example/top:2",)),))
+        assert renamed.archive != whole.archive
 
-def test_every_image_of_the_examples_is_built_with_its_script() -> None:
+
+def containers(file: Path) -> list[dict[str, Any]]:
+    documents = yaml.safe_load_all(file.read_text())
+    (job,) = (one for one in documents if one["kind"] == "PaddleJob")
+    roles = [job["spec"][role] for role in ("ps", "worker") if role in job["spec"]]
+    return [container for role in roles for container in role["template"]["spec"]["containers"]]
+
+
+OURS = sorted(TOP.glob("examples/*/job*.yaml"))
+SEEDS = sorted([*TOP.glob("tests/golden/seeds/*.yaml"), *TOP.glob("deploy/examples/*.yaml")])
+
+
+@pytest.mark.parametrize("file", OURS, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_the_image_of_an_example_has_its_script(file: Path) -> None:
     scripts = {Path(name).name for name in PADDLE.recipe.files}
-    for file in [*TOP.glob("examples/*/job.yaml"), TOP / "deploy/examples/resnet.yaml"]:
-        *_, job = yaml.safe_load_all(file.read_text())
-        (container,) = job["spec"]["worker"]["template"]["spec"]["containers"]
-        assert {container["image"], f"docker.io/{container['image']}"} & set(PADDLE.names), file
-        assert [*container["command"], *container.get("args", [])][-1] in scripts, file
+    for container in containers(file):
+        assert f"docker.io/{container['image']}" in PADDLE.names
+        assert container["command"][-1] in scripts
+
+
+@pytest.mark.parametrize("file", SEEDS, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_every_image_of_the_seeds_is_in_the_archive(file: Path) -> None:
+    names = {name for image in PADDLE.family for name in image.names}
+    assert {container["image"] for container in containers(file)} <= names
+
+
+def test_a_demo_image_has_the_script_that_its_dockerfile_and_the_seeds_run() -> None:
+    for image in PADDLE.on_top:
+        (inside,) = image.recipe.files
+        folder, script = inside.split("/")
+        text = image.recipe.dockerfile.read_text()
+        assert f"\nADD {folder} /{folder}\nWORKDIR /{folder}\n" in text
+        assert f'"{script}"]' in text
 
 
 def test_scripts_of_different_examples_do_not_hide_each_other() -> None:
@@ -71,12 +102,17 @@ def test_scripts_of_different_examples_do_not_hide_each_other() -> None:
     assert len(scripts) == len(set(scripts))
 
 
-def test_an_image_gets_all_its_names(tmp_path: Path) -> None:
-    (tmp_path / "index.json").write_text(json.dumps({"manifests": [{"digest": "sha256:1", "size": 2}]}))
-    image_build.give_names(tmp_path, ["a/b:1", "c/d:2"])
+def test_images_get_all_their_names(tmp_path: Path) -> None:
+    ref = "org.opencontainers.image.ref.name"
+    written = [{"digest": f"sha256:{title}", "annotations": {ref: title}} for title in ("one", "two")]
+    (tmp_path / "index.json").write_text(json.dumps({"manifests": written}))
+    image_build.give_names(tmp_path, {"one": ["a/b:1", "c/d:2"], "two": ["e/f:3"]})
     manifests = json.loads((tmp_path / "index.json").read_text())["manifests"]
-    assert [one["annotations"]["io.containerd.image.name"] for one in manifests] == ["a/b:1", "c/d:2"]
-    assert {one["digest"] for one in manifests} == {"sha256:1"}
+    assert [(one["digest"], one["annotations"]["io.containerd.image.name"]) for one in manifests] == [
+        ("sha256:one", "a/b:1"),
+        ("sha256:one", "c/d:2"),
+        ("sha256:two", "e/f:3"),
+    ]
 
 
 def test_of_each_image_only_the_archives_last_used_stay(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
