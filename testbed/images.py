@@ -44,6 +44,11 @@ class Image:
     def family(self) -> tuple["Image", ...]:
         return (self, *self.on_top)
 
+    @property
+    def all_names(self) -> list[str]:
+        """That an import of the archive brings."""
+        return [name for one in self.family for name in one.names]
+
 
 def _of_this_repository(*patterns: str) -> dict[str, Path]:
     paths = [path for pattern in patterns for path in sorted(TOP.glob(pattern))]
@@ -127,9 +132,8 @@ def main() -> None:
     for image in ARCHIVED:
         started = time.monotonic()
         archive = ensure(image)
-        names = [name for one in image.family for name in one.names]
         seconds, megabytes = time.monotonic() - started, archive.stat().st_size / 1e6
-        print(f"{archive} ({megabytes:.0f} MB, {seconds:.1f} s): {', '.join(names)}")
+        print(f"{archive} ({megabytes:.0f} MB, {seconds:.1f} s): {', '.join(image.all_names)}")
 
 
 if __name__ == "__main__":

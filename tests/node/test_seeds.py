@@ -68,9 +68,9 @@ def name(file: Path, cluster: Cluster, imported: set[str]) -> str:
     node = cluster.world.plane.node
     for container in (container for pod in templates(job) for container in pod["containers"]):
         if container["image"] not in imported:
-            (image,) = (one for one in images.IMAGES.values() if container["image"] in one.names)
+            (image,) = (one for one in images.ARCHIVED if container["image"] in one.all_names)
             node.import_image(images.ensure(image))
-            imported.update(image.names)
+            imported.update(image.all_names)
     cluster.world.start_manager()
     name: str = job["metadata"]["name"]
     return name
