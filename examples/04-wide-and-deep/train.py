@@ -25,7 +25,7 @@ SLOTS, CATEGORIES, NUMBERS = 6, 1000, 4
 
 def batch_of(worker: int, step: int) -> dict[str, np.ndarray]:
     """Clicks follow a hidden rule; few categories are frequent and most are rare, as in life."""
-    rule = np.random.default_rng(0)
+    rule = np.random.default_rng(7)
     of_categories, of_numbers = rule.normal(size=(SLOTS, CATEGORIES)), rule.normal(size=NUMBERS)
     rng = np.random.default_rng([worker, step])
     categories = rng.zipf(1.5, size=(BATCH, SLOTS)) % CATEGORIES
