@@ -9,6 +9,9 @@ import plain_processes
 import pytest
 from plain_processes import WIDE_AND_DEEP, Ended, Training
 
+from dev import paddles
+from paddle_operator.paddlejob.hints import NO_SERVERS_IN_PADDLE
+
 pytestmark = pytest.mark.paddle
 
 SECONDS = 180.0
@@ -41,6 +44,17 @@ def test_a_job_learns_what_plain_processes_learn(file: str, tmp_path: Path, plai
     workers = [Ended(0, log.read_text()) for log in logs]
     assert len(workers) == 2
     assert final_loss(workers) == pytest.approx(final_loss(plain.workers), abs=0.03)
+
+
+@pytest.mark.parametrize("version", ["3.1.0", "3.3.1"])
+def test_a_paddle_that_has_no_parameter_servers_is_recognised_by_its_words(version: str) -> None:
+    python = paddles.ensure(version)
+    changes = [
+        f"--set=spec.{role}.template.spec.containers[0].command[0]={python}" for role in ("ps", "worker")
+    ]
+    ran = laptop.run(WIDE_AND_DEEP.parent / "job.yaml", *changes, limit=SECONDS)
+    assert ran.code == 1, ran
+    assert NO_SERVERS_IN_PADDLE in " ".join(ran.out.split()), ran.out
 
 
 def test_by_itself_it_says_what_is_missing() -> None:

@@ -11,6 +11,8 @@ import pytest
 import yaml
 from real_cluster import TINY, Cluster
 
+from paddle_operator.api.meta import find_condition
+from paddle_operator.paddlejob.hints import NO_SERVERS_IN_PADDLE
 from testbed import images
 from testbed.node_services import CONTAINERD, KUBELET
 
@@ -51,6 +53,22 @@ async def test_a_failing_rank_is_named_and_its_peers_end_with_their_logs_kept(cl
     assert failed.status.failure.node == "node-1"
     await cluster.world.pod_until("fails-worker-0", lambda pod: pod.status.reason == "DeadlineExceeded")
     assert cluster.logs("fails-worker-0") == "begun\nsaved\n"
+
+
+async def test_what_a_container_said_last_is_explained_and_not_repeated(cluster: Cluster) -> None:
+    cluster.world.start_manager()
+    said = 'ValueError: Operator "send" has not been registered.'
+    script = f"echo password hunter2; echo '{said}'; [ $TRAINING_ROLE = PSERVER ] && sleep 600; exit 1"
+    container = make.container(
+        image=TINY, command=["sh", "-c", script], terminationMessagePolicy="FallbackToLogsOnError"
+    )
+    pod = make.template(container, terminationGracePeriodSeconds=1)
+    cluster.apply(make.manifest("newer", 2, pod=pod, ps=make.role(1, pod)))
+    failed = await cluster.world.phase("newer", "Failed")
+    condition = find_condition(failed.status.conditions, "Failed")
+    assert condition is not None
+    assert condition.message.endswith(NO_SERVERS_IN_PADDLE)
+    assert "hunter2" not in cluster.kubectl("get", "pdj/newer", "-o", "jsonpath={.status}")
 
 
 async def test_a_job_survives_a_kubelet_and_a_containerd_that_are_away(cluster: Cluster) -> None:
