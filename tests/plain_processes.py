@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,19 +101,24 @@ def _free_ports(count: int) -> list[int]:
 def _started(
     command: Sequence[str], environments: Sequence[dict[str, str]], logs: Sequence[Path], folder: Path
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """None is left running, whatever happens."""
+    """None is left running, whatever happens: each is a group, as server 0 has a child for the rendezvous."""
     processes = []
     try:
         for environment, log in zip(environments, logs, strict=True):
             with log.open("wb") as output:
                 processes.append(
                     subprocess.Popen(
-                        command, env=os.environ | environment, stdout=output, stderr=output, cwd=folder
+                        command,
+                        env=os.environ | environment,
+                        stdout=output,
+                        stderr=output,
+                        cwd=folder,
+                        start_new_session=True,
                     )
                 )
         yield processes
     finally:
         for process in processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

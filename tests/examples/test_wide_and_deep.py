@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import laptop
@@ -55,6 +56,16 @@ def test_a_paddle_that_has_no_parameter_servers_is_recognised_by_its_words(versi
     ran = laptop.run(WIDE_AND_DEEP.parent / "job.yaml", *changes, limit=SECONDS)
     assert ran.code == 1, ran
     assert NO_SERVERS_IN_PADDLE in " ".join(ran.out.split()), ran.out
+
+
+def test_of_plain_processes_that_are_cut_short_none_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = f"marker-{uuid.uuid4().hex}"
+    monkeypatch.setenv("MARKER", marker)
+    with pytest.raises(subprocess.TimeoutExpired):
+        plain_processes.train(tmp_path, seconds=4.0)  # servers and workers are just about to meet
+    assert laptop.none_left([marker])
 
 
 def test_by_itself_it_says_what_is_missing() -> None:
