@@ -16,6 +16,7 @@ from paddle_operator.paddlejob.hints import NO_SERVERS_IN_PADDLE
 pytestmark = pytest.mark.paddle
 
 SECONDS = 180.0
+TOP = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +38,14 @@ def test_plain_processes_learn_and_only_the_servers_had_to_be_ended(plain: Train
     assert [server.code for server in plain.servers] == [-15, -15]
 
 
-@pytest.mark.parametrize("file", ["job.yaml", "job-service.yaml", "job-host.yaml"])
-def test_a_job_learns_what_plain_processes_learn(file: str, tmp_path: Path, plain: Training) -> None:
-    ran = laptop.run(WIDE_AND_DEEP.parent / file, "--keep", tmp_path, limit=SECONDS)
+SEED = TOP / "deploy" / "examples" / "wide_and_deep.yaml"
+FILES = [*(WIDE_AND_DEEP.parent / name for name in ("job.yaml", "job-service.yaml", "job-host.yaml")), SEED]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_job_learns_what_plain_processes_learn(file: Path, tmp_path: Path, plain: Training) -> None:
+    """Also as the original operator's documentation has it, with the image that it names."""
+    ran = laptop.run(file, "--keep", tmp_path, limit=SECONDS)
     assert ran.code == 0, ran
     logs = sorted(tmp_path.glob("logs/default/*-worker-*/paddle.log"))
     workers = [Ended(0, log.read_text()) for log in logs]

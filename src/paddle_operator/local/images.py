@@ -11,7 +11,10 @@ from paddle_operator.api.meta import Manifest
 # The demo images of the Go operator's documentation, under both registry paths that it uses.
 REGISTRIES = ("registry.baidubce.com/paddle-operator", "registry.baidubce.com/kuizhiqing")
 LAUNCHED = ("python", "-m", "paddle.distributed.launch", "train_fleet.py")
-DEMOS = {"demo-resnet:v1": (LAUNCHED, "02-collective")}
+DEMOS = {
+    "demo-resnet:v1": (LAUNCHED, "02-collective"),
+    "demo-wide-and-deep:v1": (("python", "train.py"), "04-wide-and-deep"),
+}
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
