@@ -19,8 +19,10 @@ from .kube.client import KubeCluster
 from .kube.config import Credentials
 from .kube.transport import Transport
 from .paddlejob import ports
+from .paddlejob.failures import unconfirmed_workers
 from .paddlejob.observed import NO_SETTINGS, Observed, Settings
 from .paddlejob.reconcile import reconcile
+from .paddlejob.verdicts import Verdict, judge
 from .runtime.controller import Controller, Loop, Recollection
 from .runtime.events import EventRecorder
 from .runtime.executor import Executor
@@ -97,8 +99,9 @@ class PaddleJobManager:
             seen = replace(seen, config_map=await self._look_up(CONFIG_MAPS, key))
         if ports.are_due(seen):
             seen = replace(seen, free_host_port=self._promise_ports(job))
-        over = job.status.finished or job.metadata.terminating
-        return await self._with_hidden_pods(seen) if seen.peers_are_told and not over else seen
+        if job.status.finished or job.metadata.terminating or not seen.peers_are_told:
+            return seen
+        return await self._with_late_workers(await self._with_hidden_pods(seen))
 
     def _promise_ports(self, job: PaddleJob) -> int:
         """The first of the ports that a Host job can have. Until its status says so, they are kept for it.
@@ -124,6 +127,19 @@ class PaddleJobManager:
             if pod is None or not pod.metadata.controlled_by(seen.job.uid):
                 break
             found.append(pod)
+        return replace(seen, pods=(*seen.pods, *found)) if found else seen
+
+    async def _with_late_workers(self, seen: Observed) -> Observed:
+        """One that has not ended well decides, so nobody asks for the rest."""
+        found: list[Pod] = []
+        for name in unconfirmed_workers(seen):
+            pod = await self._look_up(PODS, Key(seen.job.metadata.namespace, name))
+            if pod is None:
+                break
+            found.append(pod)
+            if judge(pod, seen.training_container(name)) is not Verdict.SUCCEEDED:
+                break
+        # Of two pods of one name the later one is seen.
         return replace(seen, pods=(*seen.pods, *found)) if found else seen
 
     async def _look_up(self, resource: Resource[T], key: Key) -> T | None:

@@ -1,5 +1,6 @@
 """PS mode: the workers decide, and servers serve until they are stopped."""
 
+from dataclasses import replace
 from typing import Any
 
 import make
@@ -9,6 +10,7 @@ from plans import actions, changes, shape
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.paddlejob import PaddleJob, Role
+from paddle_operator.paddlejob.failures import unconfirmed_workers
 from paddle_operator.paddlejob.hints import (
     NO_SERVERS_IN_PADDLE,
     PERHAPS_NO_SERVERS,
@@ -118,3 +120,31 @@ def test_what_paddle_says_of_its_servers_is_explained_and_not_repeated(
     message = condition(seen, "Failed")["message"]
     assert message.endswith(f"exited with {code} (Error)" + (f"; {meaning}" if meaning else ""))
     assert "hunter2" not in message
+
+
+@pytest.mark.parametrize(
+    ("servers", "workers", "after", "asked"),
+    [
+        (("Succeeded", "Running"), ("Succeeded", "Running"), 10, ("resnet-worker-1",)),
+        (("Succeeded", "Running"), ("Succeeded", "Running"), 9, ()),
+        (("Failed", "Running"), ("Succeeded", "Running"), 10, ()),
+        (("Succeeded", "Running"), ("Succeeded", "Succeeded"), 10, ()),
+        (("Running", "Running"), ("Running", "Running"), 10, ()),
+    ],
+)
+def test_workers_are_asked_for_by_name_before_a_server_is_said_to_have_ended_too_early(
+    servers: tuple[str, str], workers: tuple[str, str], after: float, asked: tuple[str, ...]
+) -> None:
+    assert unconfirmed_workers(world(ps_job(), servers, workers, after)) == asked
+
+
+def test_only_the_end_of_the_server_itself_counts_and_not_that_of_a_side_car() -> None:
+    job = ps_job()
+    long_ago = {"exitCode": 0, "finishedAt": (NOW - seconds(3600)).isoformat()}
+    sidecar = {"name": "sync", "state": {"terminated": long_ago}}
+    server = {"name": "paddle", "state": {"terminated": {"exitCode": 0, "finishedAt": NOW.isoformat()}}}
+    seen = world(job, ("Succeeded", "Running"), ("Running", "Running"), after=1)
+    ended = make.pod(job, 0, "Succeeded", role=Role.PS, containerStatuses=[sidecar, server])
+    seen = replace(seen, pods=(ended, *seen.pods[1:]))
+    assert changes(reconcile(seen)).get("phase") != "Failed"
+    assert reconcile(seen).wake_at == NOW + seconds(10)

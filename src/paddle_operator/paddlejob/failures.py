@@ -16,6 +16,7 @@ VICTIM_EXIT_CODES = frozenset({134, 250})
 CAUSE_PATIENCE = timedelta(seconds=5)
 # A worker that stops the servers itself, as some scripts do, may be seen to end a little after them.
 SERVER_PATIENCE = timedelta(seconds=10)
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC) - CAUSE_PATIENCE
 
 
@@ -44,6 +45,18 @@ def awaited_until(seen: Observed) -> datetime | None:
     return min((time for time in times if time is not None), default=None)
 
 
+def unconfirmed_workers(seen: Observed) -> tuple[str, ...]:
+    """The pods to ask for by name before a server is said to have ended too early.
+
+    That is final; and the end of its workers may be on its way to us, or held up by a watch that is late.
+    """
+    failure = find_failure(seen)
+    if failure is None or failure.reason != SERVER_ENDED:
+        return ()
+    workers = [name for name in seen.own if seen.slots[name].role is not Role.PS]
+    return tuple(name for name in workers if seen.verdicts[name] is not Verdict.SUCCEEDED)
+
+
 def _find_failed_pod(seen: Observed) -> Failure | None:
     """The first cause: victims of a dead peer come last, then the earliest end, then the lowest rank."""
     failed = _failed_pods(seen)
@@ -65,15 +78,21 @@ def _find_ended_server(seen: Observed) -> Failure | None:
 
 def _ended_servers(seen: Observed) -> list[tuple[datetime, Slot]]:
     """Those that ended well, and when; one whose pod is gone did so long ago."""
-    long_ago = datetime.min.replace(tzinfo=UTC)
-    ends = []
-    for name, verdict in seen.verdicts.items():
-        slot = seen.slots[name]
-        if slot.role is Role.PS and verdict is Verdict.SUCCEEDED:
-            statuses = seen.own[name].status.container_statuses if name in seen.own else ()
-            times = [one.state.terminated.finished_at for one in statuses if one.state.terminated is not None]
-            ends.append((min((time for time in times if time is not None), default=long_ago), slot))
-    return ends
+    servers = [name for name, slot in seen.slots.items() if slot.role is Role.PS]
+    return [
+        (_end_of_training(seen, name) or _LONG_AGO, seen.slots[name])
+        for name in servers
+        if seen.verdicts.get(name) is Verdict.SUCCEEDED
+    ]
+
+
+def _end_of_training(seen: Observed, name: str) -> datetime | None:
+    """Side-cars may have ended long before."""
+    if name not in seen.own:
+        return None
+    training, statuses = seen.training_container(name), seen.own[name].status.container_statuses
+    ends = [one.state.terminated for one in statuses if one.name == training]
+    return next((end.finished_at for end in ends if end is not None), None)
 
 
 def _cause_awaited_until(seen: Observed) -> datetime | None:
