@@ -7,11 +7,12 @@ import pytest
 from plans import actions, changes, shape
 
 from paddle_operator.api.paddlejob import PaddleJob, Role
+from paddle_operator.api.resources import PODS
 from paddle_operator.paddlejob.endpoints import Slot
 from paddle_operator.paddlejob.pods import build_pod
 from paddle_operator.paddlejob.ports import free_ports
 from paddle_operator.paddlejob.reconcile import reconcile
-from paddle_operator.plan import Create
+from paddle_operator.plan import Create, Refusal
 
 
 def host_job(**fields: Any) -> PaddleJob:
@@ -52,6 +53,13 @@ def test_ports_are_written_down_before_the_first_pod() -> None:
     plan = reconcile(make.observed(host_job(), free_host_port=35040))
     assert shape(plan) == ["1 setstatus"]
     assert changes(plan) == {"hostPort": 35040, "phase": "Pending", "mode": "Collective"}
+
+
+def test_a_job_that_moves_to_the_host_network_after_a_refusal_has_ports_before_pods_too() -> None:
+    refusal = Refusal(PODS, "resnet-worker-0", taken=False, message="exceeded quota")
+    plan = reconcile(make.observed(host_job(), free_host_port=35000, refusals=(refusal,)))
+    assert actions(plan, Create) == []
+    assert changes(plan)["hostPort"] == 35000
 
 
 def test_pods_are_made_with_the_ports_that_are_written_down() -> None:

@@ -37,7 +37,8 @@ def reconcile(seen: Observed) -> Plan:
 
     obstacle = find_obstacle(seen)
     failure = find_failure(seen)
-    if obstacle is None and failure is None and ports.are_due(seen):
+    blocked = obstacle is not None and obstacle.stops_creation
+    if failure is None and not blocked and ports.are_due(seen):
         # Written before the first pod, so that they are the same after a crash.
         return _plan(*write_status(seen, ports.with_ports(seen)))
     status = next_status(seen, obstacle, failure)
