@@ -5,6 +5,7 @@ from typing import Any
 
 import make
 import pytest
+from make import NOW
 from plans import actions, changes, finished, settled, shape
 
 from paddle_operator.api.paddlejob import PaddleJob
@@ -77,6 +78,12 @@ def test_services_go_with_their_pods(policy: str, deletes: int) -> None:
     job = finished("Completed", intranet="Service", cleanPodPolicy=policy)
     plan = reconcile(world(job, "Succeeded", "Succeeded"))
     assert len(actions(plan, Delete)) == deletes
+
+
+def test_a_service_that_somebody_holds_back_is_not_deleted_again_and_again() -> None:
+    job = finished("Completed", intranet="Service")
+    held = make.service(job, PODS[0], deletionTimestamp=NOW.isoformat(), finalizers=["example.com/hold"])
+    assert reconcile(make.observed(job, services=(held,))) == Plan()
 
 
 def test_services_of_a_namesake_are_waited_for() -> None:
