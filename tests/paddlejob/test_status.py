@@ -116,6 +116,14 @@ def test_that_a_pod_ended_well_is_written_soon_also_for_an_old_job() -> None:
     assert changes(reconcile(seen))["worker"]["succeededRanks"] == "1"
 
 
+def test_that_all_pods_were_created_is_said_also_of_a_job_that_failed_before_it_could_be() -> None:
+    job = make.paddlejob()
+    plan = reconcile(make.observed(job, make.pod(job, 0, "Failed"), make.pod(job, 1)))
+    assert [one["type"] for one in changes(plan)["conditions"]] == ["Created", "Failed"]
+    plan = reconcile(make.observed(job, make.pod(job, 0, "Failed")))
+    assert [one["type"] for one in changes(plan)["conditions"]] == ["Failed"]
+
+
 def test_a_failure_does_not_change_what_was_said_about_creation() -> None:
     refused = {"type": "Created", "status": "False", "reason": "CreateRefused", "message": "quota"}
     job = make.paddlejob(status={"phase": "Starting", "conditions": [refused]})

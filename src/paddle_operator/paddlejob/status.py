@@ -125,9 +125,9 @@ def _conditions(
         )
         conditions = set_condition(conditions, wanted)
 
-    if failure is not None:
+    if failure is not None and (seen.missing or find_condition(conditions, CREATED)):
         pass  # what was created, or could not be, is as it was
-    elif obstacle is not None:
+    elif failure is None and obstacle is not None:
         state(CREATED, "False", obstacle.reason, obstacle.message)
     else:
         state(CREATED, "True", PODS_CREATED, f"{len(seen.slots)} pods created")
