@@ -5,6 +5,7 @@ results; what is not in that list it refuses with a NotImplementedError that nam
 that guesses is worse than none. Not played: CEL rules, admission, RBAC, quotas, defaults of pods, apply.
 """
 
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
@@ -34,6 +35,8 @@ T = TypeVar("T", bound=KubeObject)
 KINDS: tuple[AnyResource, ...] = (PADDLE_JOBS, PODS, SERVICES, CONFIG_MAPS, EVENTS)
 HAVE_STATUS = frozenset({PADDLE_JOBS, PODS})
 GRACE_SECONDS = 30
+# A service's name becomes a host's. Of all others, which are freer, the names are not checked here.
+SERVICE_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class MemoryCluster:
@@ -69,6 +72,11 @@ class MemoryCluster:
         key = Key(metadata["namespace"], metadata["name"])
         if (resource, key) in self._objects:
             raise AlreadyExists(f'{resource} "{key.name}" already exists')
+        if resource == SERVICES and not SERVICE_NAME.fullmatch(key.name):
+            raise Invalid(
+                f"metadata.name: {key.name!r} is no name of a service: at most 63 lower-case letters, digits "
+                "and dashes, with a letter first and no dash last"
+            )
         document = self._accepted(resource, {**manifest, "metadata": self._newborn(metadata)})
         if resource in HAVE_STATUS:
             document.pop("status", None)
