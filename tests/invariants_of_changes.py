@@ -1,14 +1,14 @@
 """What must hold of the store after every change, whoever made it. Numbers: reliability-performance.md 3."""
 
 from collections import Counter
-from typing import Any
 
-from simulated_history import NAMESPACE, owner_of, trains
+from simulated_history import owner_of, trains, variables_of
 from witness import Change
 
-from paddle_operator.api.meta import Key, Manifest
+from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import COMPLETED, CREATED, FAILED, LABEL_INDEX, LABEL_ROLE, RUNNING, pod_name
-from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS
+from paddle_operator.api.paddlejob import Role
+from paddle_operator.api.resources import PADDLE_JOBS, PODS
 from paddle_operator.paddlejob.ranks import from_text
 
 FINAL = {COMPLETED, FAILED}
@@ -18,7 +18,7 @@ OUR_CONDITIONS = {CREATED, RUNNING, *FINAL}
 def a_slot_has_one_live_pod(change: Change) -> bool:
     """1: at most one live owned pod per slot, whatever it is called."""
     slots = Counter(
-        (owner_of(pod), _variables(pod).get("TRAINING_ROLE"), _variables(pod).get("PADDLE_TRAINER_ID"))
+        (owner_of(pod), variables_of(pod)["TRAINING_ROLE"], variables_of(pod)["PADDLE_TRAINER_ID"])
         for (kind, _), pod in change.objects.items()
         if kind == PODS and trains(pod) and "deletionTimestamp" not in pod["metadata"]
     )
@@ -32,7 +32,7 @@ def a_pod_is_named_after_its_slot(change: Change) -> bool:
         return True
     owner, labels = pod["metadata"]["ownerReferences"][0], pod["metadata"]["labels"]
     expected = pod_name(owner["name"], labels[LABEL_ROLE], int(labels[LABEL_INDEX]))
-    named, rank = pod["metadata"]["name"] == expected, _variables(pod)["PADDLE_TRAINER_ID"]
+    named, rank = pod["metadata"]["name"] == expected, variables_of(pod)["PADDLE_TRAINER_ID"]
     return bool(named and rank == labels[LABEL_INDEX])
 
 
@@ -71,40 +71,23 @@ def a_condition_moves_its_time_with_its_status(change: Change) -> bool:
 
 def what_has_finished_stays_counted(change: Change) -> bool:
     """6: counters of finished pods never go down inside one attempt."""
-    before, after = (status.get("worker", {}) for status in _statuses(change))
+    return all(_stays_counted(*(status.get(role, {}) for status in _statuses(change))) for role in Role)
+
+
+def _stays_counted(before: Manifest, after: Manifest) -> bool:
     counted = all(before.get(name, 0) <= after.get(name, 0) for name in ("succeeded", "failed"))
-    ranks = [from_text(worker.get("succeededRanks", ""), below=6000) for worker in (before, after)]
+    ranks = [from_text(role.get("succeededRanks", ""), below=6000) for role in (before, after)]
     return counted and ranks[0] <= ranks[1]
 
 
 def a_status_names_only_pods_of_its_job(change: Change) -> bool:
     """3 and 24, bug class 5: what a job lists as its pods, it owns."""
     _, status = _statuses(change)
-    named = {one["uid"] for one in status.get("worker", {}).get("refs", ())}
+    named = {one["uid"] for role in Role for one in status.get(role, {}).get("refs", ())}
     pods = [
         pod for (kind, _), pod in change.objects.items() if kind == PODS and pod["metadata"]["uid"] in named
     ]
     return all(owner_of(pod) == (change.entry.after or {})["metadata"]["uid"] for pod in pods)
-
-
-def peers_are_told_every_address_in_the_order_of_ranks(change: Change) -> bool:
-    """8: the list of endpoints has the address of each rank 0..n-1, once, and never changes."""
-    config_map, before = change.entry.after, change.entry.before
-    if change.entry.resource != CONFIG_MAPS or config_map is None or not owner_of(config_map):
-        return True
-    if before is not None:
-        return bool(before["data"] == config_map["data"])
-    job = change.objects.get((PADDLE_JOBS, Key(NAMESPACE, config_map["metadata"]["name"])))
-    if job is None or job["metadata"]["uid"] != owner_of(config_map):
-        return True  # too late for its job; it is collected
-    name, replicas = job["metadata"]["name"], job["spec"]["worker"]["replicas"]
-    pods = [
-        change.objects.get((PODS, Key(NAMESPACE, pod_name(name, "worker", rank)))) for rank in range(replicas)
-    ]
-    addresses = [pod["status"].get("podIP") if pod is not None else None for pod in pods]
-    told = config_map["data"]
-    endpoints = [one.rpartition(":")[0] for one in told["PADDLE_TRAINER_ENDPOINTS"].split(",")]
-    return endpoints == addresses and told["PADDLE_TRAINERS_NUM"] == str(replicas)
 
 
 def conditions_of_others_are_kept(change: Change) -> bool:
@@ -129,7 +112,6 @@ OF_A_CHANGE = (
     a_condition_moves_its_time_with_its_status,
     what_has_finished_stays_counted,
     a_status_names_only_pods_of_its_job,
-    peers_are_told_every_address_in_the_order_of_ranks,
     conditions_of_others_are_kept,
     we_hold_nobody_back,
 )
@@ -149,7 +131,3 @@ def _conditions(status: Manifest) -> dict[str, Manifest]:
 
 def _final_conditions(status: Manifest) -> dict[str, str]:
     return {kind: one["status"] for kind, one in _conditions(status).items() if kind in FINAL}
-
-
-def _variables(pod: Manifest) -> dict[str, Any]:
-    return {one["name"]: one.get("value") for one in pod["spec"]["containers"][0].get("env", ())}

@@ -9,9 +9,9 @@ from witness import Request
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import pod_name
-from paddle_operator.api.resources import CONFIG_MAPS, EVENTS, PADDLE_JOBS, PODS
+from paddle_operator.api.resources import CONFIG_MAPS, EVENTS, PADDLE_JOBS, PODS, SERVICES
 
-CHILDREN = (PODS, CONFIG_MAPS)
+CHILDREN = (PODS, SERVICES, CONFIG_MAPS)
 # Workloads put this into their templates, where a user would have a password.
 SECRET = "correct-horse-battery-staple"
 

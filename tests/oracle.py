@@ -1,17 +1,28 @@
 """Invariant 26: the end state is that of the undisturbed life, up to UIDs, versions, times."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from invariants_of_peers import PORTS_OF_A_POD
 from simulated import Life, live
+from simulated_history import slots_of
+from simulated_kubelet import NODE_ADDRESS
 from workloads import LIVES
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import ANNOTATION_NUDGE, RUNNING
 from paddle_operator.api.resources import EVENTS, PODS
 
-IDENTITY = {"uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "completionTime"}
+IDENTITY = {
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "lastTransitionTime",
+    "completionTime",
+    "finishedAt",
+}
 # Who looks late, or is dead meanwhile, may never have seen the job run: no start time, no such condition. Nor
 # does it matter when it looked at pods that go on: how far they were, whether one had to be told to stop.
 MATTERS_OF_A_MOMENT = {
@@ -27,19 +38,21 @@ VOLATILE = IDENTITY | MATTERS_OF_A_MOMENT
 
 
 def end_of(life: Life) -> Manifest:
-    """Everything that is stored but events, with names in the place of UIDs and addresses."""
+    """Everything that is stored but events, with names in the place of UIDs, addresses, ports."""
     aliases = {
         pod["status"]["podIP"]: name
         for name, pod in life.history.of_kind(PODS).items()
-        if "podIP" in pod["status"]
+        if pod["status"].get("podIP", NODE_ADDRESS) != NODE_ADDRESS
     }
     for start in life.kubelet.started.values():
         metadata = start.pod["metadata"]
-        aliases[life.kubelet.addresses[metadata["uid"]]] = metadata["name"]
+        if (address := life.kubelet.addresses[metadata["uid"]]) != NODE_ADDRESS:
+            aliases[address] = metadata["name"]
     for (kind, key), document in life.history.objects.items():
         aliases[document["metadata"]["uid"]] = f"{kind} {key.name}"
+    ports = _ports_from_zero(life)
     return {
-        f"{kind} {key.name}": _without_volatile(_renamed(document, aliases))
+        f"{kind} {key.name}": _without_volatile(_renamed(document, aliases, ports))
         for (kind, key), document in sorted(life.history.objects.items(), key=lambda item: item[0][1])
         if kind != EVENTS
     }
@@ -71,11 +84,23 @@ def _differences(found: Any, expected: Any, path: str = "") -> Iterator[str]:
         yield f"{path} is {found!r}, was {expected!r}"
 
 
-def _renamed(document: Manifest, aliases: dict[str, str]) -> Manifest:
+def _ports_from_zero(life: Life) -> dict[str, str]:
+    """Of jobs that run at once, any may be the first to choose its ports: each counts its own."""
+    ports: dict[str, str] = {}
+    for job in life.jobs.values():
+        first = job["status"].get("hostPort", 0)
+        block = PORTS_OF_A_POD * len(slots_of(job)) if first else 0
+        ports |= {str(first + number): str(number) for number in range(block)}
+    return ports
+
+
+def _renamed(document: Manifest, aliases: dict[str, str], ports: dict[str, str]) -> Manifest:
     text = msgspec.json.encode(document).decode()
     # The longest first: one address may begin like another.
     for found in sorted(aliases, key=len, reverse=True):
         text = text.replace(found, f"<{aliases[found]}>")
+    if ports:
+        text = re.sub(r"\b\d{5}\b", lambda found: ports.get(found[0], found[0]), text)
     renamed: Manifest = msgspec.json.decode(text)
     return renamed
 

@@ -16,9 +16,19 @@ from pytest import MonkeyPatch  # noqa: PT013 (it is in every line here)
 from paddle_operator import app
 from paddle_operator.api.meta import Condition, Manifest, ObjectMeta, set_condition
 from paddle_operator.api.names import ANNOTATION_NUDGE, LABEL_RES_NAME
-from paddle_operator.api.paddlejob import PaddleJob, PaddleJobStatus, Phase
+from paddle_operator.api.paddlejob import Mode, PaddleJob, PaddleJobStatus, Phase, Role
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
-from paddle_operator.paddlejob import cleanup, config_map, nudge, pods, ranks, reconcile, status
+from paddle_operator.paddlejob import (
+    cleanup,
+    config_map,
+    environment,
+    nudge,
+    pods,
+    ports,
+    ranks,
+    reconcile,
+    status,
+)
 from paddle_operator.paddlejob.endpoints import Endpoint, Slot
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.plan import Delete, Patch, Plan, SetStatus, Step
@@ -249,3 +259,83 @@ def an_old_map_stays_and_is_not_minded(patch: MonkeyPatch) -> None:
 
     patch.setattr(config_map, "build_config_map", held)
     patch.setattr(reconcile, "find_obstacle", lambda _: None)
+
+
+def workers_are_made_before_servers(patch: MonkeyPatch) -> None:
+    sound, other = reconcile._pod_creates, {Role.PS: Role.WORKER, Role.WORKER: Role.PS}
+
+    def swapped(seen: Observed, role: Role) -> Step:
+        return sound(seen, other[role] if seen.job.spec.mode is Mode.PS else role)
+
+    patch.setattr(reconcile, "_pod_creates", swapped)
+
+
+def pods_are_made_before_what_they_need(patch: MonkeyPatch) -> None:
+    sound = reconcile.children
+
+    def pods_first(seen: Observed) -> tuple[Step, ...]:
+        steps = [step for step in sound(seen) if step]
+        return tuple(sorted(steps, key=lambda step: getattr(step[0], "resource", None) != PODS))
+
+    patch.setattr(reconcile, "children", pods_first)
+
+
+def ports_are_used_and_not_written_down(patch: MonkeyPatch) -> None:
+    def hasty(seen: Observed) -> Plan:
+        if ports.are_due(seen):
+            job = msgspec.structs.replace(seen.job, status=ports.with_ports(seen))
+            seen = replace(seen, job=job)
+        return reconcile.reconcile(seen)
+
+    patch.setattr(app, "reconcile", hasty)
+
+
+def ports_are_written_and_taken_back(patch: MonkeyPatch) -> None:
+    _with_status(patch, lambda _: {"host_port": 0})
+
+
+def ports_are_promised_twice(patch: MonkeyPatch) -> None:
+    def forgetful(self: Any, job: PaddleJob) -> int:
+        return ports.free_ports(job, [ports.ports_of(one) for one in self._jobs.store])
+
+    patch.setattr(app.PaddleJobManager, "_promise_ports", forgetful)
+
+
+def servers_and_workers_share_ports(patch: MonkeyPatch) -> None:
+    for module in (pods, environment, config_map):
+        patch.setattr(module, "port_of", lambda job, slot: (job.status.host_port or 2379) + 20 * slot.rank)
+
+
+def nobody_asks_how_the_workers_ended(patch: MonkeyPatch) -> None:
+    patch.setattr(app, "unconfirmed_workers", lambda _: ())
+
+
+def servers_are_left_to_serve(patch: MonkeyPatch) -> None:
+    sound = cleanup.clean_up
+
+    def workers_only(seen: Observed, end: Phase) -> Step:
+        return tuple(
+            one for one in sound(seen, end) if not isinstance(one, Patch) or "-ps-" not in one.target.key.name
+        )
+
+    patch.setattr(reconcile, "clean_up", workers_only)
+
+
+def services_are_forgotten(patch: MonkeyPatch) -> None:
+    patch.setattr(Observed, "own_services", ())
+
+
+def a_map_is_made_anew_while_pods_start(patch: MonkeyPatch) -> None:
+    sound = config_map.build_config_map
+
+    def dated(job: PaddleJob, endpoints: Mapping[str, Endpoint]) -> Manifest:
+        made = sound(job, endpoints)
+        return {**made, "data": {**made["data"], "PADDLE_JOB_ID": job.metadata.resource_version}}
+
+    def restless(seen: Observed) -> Plan:
+        if seen.own_config_map is not None and 0 < len(seen.started) < len(seen.slots):
+            return Plan(((Delete(Target.of(CONFIG_MAPS, seen.own_config_map)),),))
+        return reconcile.reconcile(seen)
+
+    patch.setattr(config_map, "build_config_map", dated)
+    patch.setattr(app, "reconcile", restless)

@@ -1,4 +1,4 @@
-"""One job's whole life with the unchanged manager, on the cluster in memory, under a virtual clock.
+"""A job's whole life with the unchanged manager, on the cluster in memory, under a virtual clock.
 
     Workload (what the user and the pods do) + Faults (what goes wrong) -> live() -> Life (what was seen)
 
@@ -9,13 +9,12 @@ crashed manager is followed by another on the same store with empty caches, as a
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 import invariants
 import looptime
 import structlog
 from simulated_connection import Connection, Faults
-from simulated_history import NAMESPACE, TrueHistory
+from simulated_history import NAMESPACE, TrueHistory, now
 from simulated_kubelet import PACE_SECONDS, Kubelet
 from witness import Witness
 
@@ -29,17 +28,12 @@ from paddle_operator.paddlejob.labels import owner_reference
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.runtime.controller import Recollection
 
-EPOCH = datetime(2026, 11, 18, tzinfo=UTC)
 RESTART_SECONDS = 1.0
 # Longer than any patience in the operator (a silent watch is given up after 150 s): then nothing will come.
 REST_SECONDS = 200.0
 LONGEST_LIFE_SECONDS = 3600.0
 # Not ours, and to be left as it is, on every job.
 FOREIGN_CONDITION = {"type": "Billed", "status": "True", "reason": "ByAccounting", "message": "12 units"}
-
-
-def now() -> datetime:
-    return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 @dataclass(frozen=True)
@@ -57,7 +51,7 @@ class Workload:
     run_seconds: Mapping[str, float] = field(default_factory=dict)
     recreation: Recreation | None = None
     others: tuple[tuple[AnyResource, Manifest], ...] = ()
-    """What is in the namespace before the job."""
+    """What is in the namespace before the job; another job, perhaps."""
     misfits: tuple[Manifest, ...] = ()
     """Pods that name the job as their controller but fill none of its slots."""
 
@@ -81,7 +75,11 @@ class Life:
 
     @property
     def job(self) -> Manifest:
-        return self.history.objects[PADDLE_JOBS, Key(NAMESPACE, self.workload.name)]
+        return self.jobs[self.workload.name]
+
+    @property
+    def jobs(self) -> dict[str, Manifest]:
+        return self.history.of_kind(PADDLE_JOBS)
 
     def check(self) -> None:
         """Raise the first broken invariant, with the story that led to it."""

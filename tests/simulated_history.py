@@ -6,13 +6,20 @@ stored, whoever made it, and keeps its own picture of the store. Invariants are 
 
 import asyncio
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 
 from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.resources import AnyResource
 from paddle_operator.memory.history import Entry, History
 
 NAMESPACE = "team"
+EPOCH = datetime(2026, 11, 18, tzinfo=UTC)
 Objects = Mapping[tuple[AnyResource, Key], Manifest]
+
+
+def now() -> datetime:
+    """The calendar that goes with the virtual time of the loop."""
+    return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 class TrueHistory(History):
@@ -62,6 +69,21 @@ def owner_of(document: Manifest) -> str:
 def trains(pod: Manifest) -> bool:
     """Made from a PaddleJob: a container waits for the config map. Other pods are somebody else's."""
     return any("envFrom" in container for container in pod["spec"]["containers"])
+
+
+def slots_of(job: Manifest) -> list[tuple[str, int]]:
+    """Role and rank of each pod that the job asks for, servers first."""
+    roles = [(role, job["spec"].get(role, {"replicas": 0})["replicas"]) for role in ("ps", "worker")]
+    return [(role, rank) for role, replicas in roles for rank in range(replicas)]
+
+
+def intranet_of(job: Manifest) -> str:
+    return job["spec"].get("intranet") or "PodIP"
+
+
+def variables_of(pod: Manifest) -> dict[str, str]:
+    """What the pod itself tells its training; empty where only the kubelet knows the value."""
+    return {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0].get("env", ())}
 
 
 def _apply(entry: Entry, objects: dict[tuple[AnyResource, Key], Manifest]) -> None:

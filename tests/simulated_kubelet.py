@@ -1,21 +1,23 @@
-"""Plays the scheduler, the kubelet and the garbage collector; notes what each pod is told when it starts."""
+"""Plays scheduler, kubelet, DNS and garbage collector; notes what each pod is told when it starts."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from simulated_history import TrueHistory, key_of, owner_of, trains
+from simulated_history import TrueHistory, key_of, now, owner_of, trains, variables_of
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import ANNOTATION_NUDGE
-from paddle_operator.api.resources import CONFIG_MAPS, PODS, Target
+from paddle_operator.api.resources import CONFIG_MAPS, PODS, SERVICES, Target
 from paddle_operator.memory.cluster import MemoryCluster
 
 # A real one looks again after 10 to 15 s for a config map that it did not find.
 LOOK_AGAIN_SECONDS = 12.0
 PACE_SECONDS = 0.5
 RUN_SECONDS = 5.0
+# Of the one node that there is; pods on its network share it.
+NODE_ADDRESS = "198.18.255.1"
 
 
 @dataclass(frozen=True)
@@ -26,21 +28,26 @@ class Start:
     config_map: Manifest
 
     @property
-    def peers(self) -> str:
-        """Empty in a map that is not made by the operator."""
-        peers: str = self.config_map["data"].get("PADDLE_TRAINER_ENDPOINTS", "")
-        return peers
+    def told(self) -> dict[str, str]:
+        data: dict[str, str] = self.config_map["data"]
+        return data
 
     @property
-    def count(self) -> int:
-        return len(self.peers.split(","))
+    def hosts(self) -> list[str]:
+        """Of all peers, servers first; none in a map that is not made by the operator."""
+        servers = [endpoint.rpartition(":")[0] for endpoint in self._listed("PADDLE_PSERVERS_IP_PORT_LIST")]
+        return [*servers, *self._listed("PADDLE_TRAINERS")]
+
+    def _listed(self, variable: str) -> list[str]:
+        return [one for one in self.told.get(variable, "").split(",") if one]
 
 
 @dataclass
 class Kubelet:
     """Takes a step with every pod, then rests for its pace, then waits until something changes or falls due.
 
-    Training begins when all peers run, as in a collective job; ``run_seconds`` count from there, by pod name.
+    Training begins when all peers run and find each other; ``run_seconds`` count from there, by pod name.
+    Parameter servers that are not named in it serve until somebody stops them.
     """
 
     memory: MemoryCluster
@@ -53,6 +60,7 @@ class Kubelet:
     """By the UID of the pod, as all that follows."""
     _due: dict[str, float] = field(default_factory=dict)
     _nudge_seen: dict[str, str] = field(default_factory=dict)
+    _trained: set[str] = field(default_factory=set)
 
     @property
     def is_idle(self) -> bool:
@@ -79,23 +87,32 @@ class Kubelet:
         for pod in pods:
             if trains(pod) and self.history.of_kind(PODS).get(pod["metadata"]["name"]) is pod:
                 await self._step(pod)
+        self._begin_training()
 
     async def _step(self, pod: Manifest) -> None:
-        uid, ended = pod["metadata"]["uid"], pod["status"]["phase"] in {"Succeeded", "Failed"}
+        uid = pod["metadata"]["uid"]
         if "deletionTimestamp" in pod["metadata"]:
             self.memory.finish_deletion(key_of(pod))
         elif "nodeName" not in pod["spec"]:
-            self.memory.bind(key_of(pod), "node-1")
+            self._schedule(pod)
         elif uid not in self.addresses:
-            self.addresses[uid] = f"198.18.0.{len(self.addresses) + 1}"
+            shared = pod["spec"].get("hostNetwork", False)
+            self.addresses[uid] = NODE_ADDRESS if shared else f"198.18.0.{len(self.addresses) + 1}"
             await self._look_for_config_map(pod)
-        elif not ended and "activeDeadlineSeconds" in pod["spec"]:
+        elif not _has_ended(pod) and "activeDeadlineSeconds" in pod["spec"]:
             killed = {"terminated": {"exitCode": 137, "reason": "Error"}}
             await self._report(pod, "Failed", killed, reason="DeadlineExceeded")
-        elif uid not in self.started and not ended:
+        elif uid not in self.started and not _has_ended(pod):
             await self._look_for_config_map(pod)
-        elif not ended and self._due.get(uid, inf) <= _now():
+        elif not _has_ended(pod) and self._due.get(uid, inf) <= _now():
             await self._end(pod)
+
+    def _schedule(self, pod: Manifest) -> None:
+        """To the one node, unless a pod that is there has one of its ports."""
+        others = [one for one in self.history.of_kind(PODS).values() if "nodeName" in one["spec"]]
+        taken = {port for one in others if not _has_ended(one) for port in _host_ports(one)}
+        if taken.isdisjoint(_host_ports(pod)):
+            self.memory.bind(key_of(pod), "node-1")
 
     async def _look_for_config_map(self, pod: Manifest) -> None:
         """At once when the pod is new or touched, else after a while."""
@@ -112,19 +129,35 @@ class Kubelet:
         self._due.pop(uid, None)
         self.started[uid] = Start(pod, config_map)
         await self._report(pod, "Running", {"running": {}})
-        self._begin_training_if_all_run(pod)
 
-    def _begin_training_if_all_run(self, last: Manifest) -> None:
-        present = {pod["metadata"]["uid"]: pod for pod in self.history.of_kind(PODS).values()}
-        peers = {
-            uid: pod
-            for uid, pod in present.items()
-            if uid in self.started and owner_of(pod) == owner_of(last)
-        }
-        if len(peers) == self.started[last["metadata"]["uid"]].count:
-            for uid, pod in peers.items():
-                if (seconds := self.run_seconds.get(pod["metadata"]["name"], RUN_SECONDS)) < inf:
-                    self._due[uid] = _now() + seconds
+    def _begin_training(self) -> None:
+        """Of each job of which all pods run, and find each other."""
+        jobs: dict[str, list[Manifest]] = {}
+        for pod in self.history.of_kind(PODS).values():
+            if pod["metadata"]["uid"] in self.started:
+                jobs.setdefault(owner_of(pod), []).append(pod)
+        for job, pods in jobs.items():
+            hosts = self.started[pods[0]["metadata"]["uid"]].hosts
+            if job in self._trained or len(pods) != len(hosts) or not all(map(self._is_found, hosts)):
+                continue
+            self._trained.add(job)
+            for pod in pods:
+                serves = variables_of(pod)["TRAINING_ROLE"] == "PSERVER"
+                usual = inf if serves else RUN_SECONDS
+                if (seconds := self.run_seconds.get(pod["metadata"]["name"], usual)) < inf:
+                    self._due[pod["metadata"]["uid"]] = _now() + seconds
+
+    def _is_found(self, host: str) -> bool:
+        """An address, or a name for which a service has a pod that has an address."""
+        name = host.partition(".")[0]
+        if name.isdecimal():
+            return True
+        service = self.history.of_kind(SERVICES).get(name)
+        return service is not None and any(
+            service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+            and pod["metadata"]["uid"] in self.addresses
+            for pod in self.history.of_kind(PODS).values()
+        )
 
     async def _end(self, pod: Manifest) -> None:
         code = self.exit_codes.get(pod["metadata"]["name"], 0)
@@ -133,6 +166,8 @@ class Kubelet:
         await self._report(pod, "Failed" if code else "Succeeded", end)
 
     async def _report(self, pod: Manifest, phase: str, state: Manifest, reason: str = "") -> None:
+        if "terminated" in state:
+            state["terminated"]["finishedAt"] = now().strftime("%Y-%m-%dT%H:%M:%SZ")
         container = {"name": "paddle", "ready": "running" in state, "state": state}
         status = {
             "phase": phase,
@@ -142,6 +177,14 @@ class Kubelet:
         }
         target = Target(PODS, key_of(pod), pod["metadata"]["uid"])
         await self.memory.patch(target, {"status": status}, subresource="status")
+
+
+def _has_ended(pod: Manifest) -> bool:
+    return pod["status"]["phase"] in {"Succeeded", "Failed"}
+
+
+def _host_ports(pod: Manifest) -> Iterable[int]:
+    return [one["hostPort"] for one in pod["spec"]["containers"][0].get("ports", ()) if "hostPort" in one]
 
 
 def _now() -> float:

@@ -1,4 +1,4 @@
-"""Everything at once, drawn from one seed: slow requests and watches, a slow node, a failing rank, a crash.
+"""Everything at once, drawn from one seed: modes, networks, slow requests and watches, a slow node, a crash.
 
 A failure names its seed; ``SEED=123 pytest tests/simulation -k random`` lives that life again.
 """
@@ -6,16 +6,18 @@ A failure names its seed; ``SEED=123 pytest tests/simulation -k random`` lives t
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from random import Random
+from typing import Any
 
 import pytest
 from oracle import check_end, end_of
 from simulated import Life, Recreation, Workload, live
 from simulated_connection import CrashAt, Faults, LateChange, Moment
 from tally import TALLY
-from workloads import failing, job
+from workloads import ANOTHER_HOST_JOB, failing, job, server_ends
 
-from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES
 
 SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else range(60)
 LONGEST_LATENCY_SECONDS = 2.0
@@ -40,7 +42,9 @@ def draw(seed: int) -> Scenario:
         Faults(
             crash=CrashAt(dice.randint(1, 20), dice.choice([*Moment])) if dice.random() < 0.6 else None,
             late=LateChange(
-                dice.choice([PODS, PADDLE_JOBS, CONFIG_MAPS]), dice.randint(1, 15), dice.choice([1, 3])
+                dice.choice([PODS, PADDLE_JOBS, CONFIG_MAPS, SERVICES]),
+                dice.randint(1, 15),
+                dice.choice([1, 3]),
             ),
             latency=lambda: latency.uniform(0, LONGEST_LATENCY_SECONDS),
             # Now and then a watch stalls, longer than the operator's patience with it.
@@ -53,9 +57,17 @@ def draw(seed: int) -> Scenario:
 
 def draw_workload(dice: Random) -> Workload:
     policy = dice.choice(["", "Always", "Never", "OnFailure", "OnCompletion"])
-    workload = Workload(job(workers=dice.choice([1, 2, 2, 3]), policy=policy))
+    asked: dict[str, Any] = {
+        "servers": dice.choice([0, 0, 1, 2]),
+        "intranet": dice.choice(["", "PodIP", "Service", "Host"]),
+    }
+    workload = Workload(job(workers=dice.choice([1, 2, 2, 3]), policy=policy, **asked))
     if dice.random() < 0.3:
-        workload = failing(dice.choice([0, 1]), policy, dice.choice([1, 3, 137]))
+        workload = failing(dice.choice([0, 1]), policy, dice.choice([1, 3, 137]), **asked)
+    elif dice.random() < 0.15:
+        workload = server_ends(*dice.choice([(0, 6.0), (0, inf), (1, inf)]), policy)
+    if asked["intranet"] == "Host" and dice.random() < 0.5:
+        workload = replace(workload, others=(*workload.others, (PADDLE_JOBS, ANOTHER_HOST_JOB)))
     if dice.random() < 0.4:
         again = Recreation(after_seconds=dice.uniform(0, 25), pause_seconds=dice.uniform(0, 5))
         workload = replace(workload, recreation=again)

@@ -17,7 +17,9 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["completes", "fails", "is-recreated"])
+@pytest.mark.parametrize(
+    "name", ["completes", "fails", "is-recreated", "ps-completes", "service-ps-is-cleaned", "host-completes"]
+)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_write_that_is_refused_once_changes_nothing_in_the_end(name: str, error: ApiError) -> None:
     calm, end = undisturbed(name)

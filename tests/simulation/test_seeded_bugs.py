@@ -34,12 +34,12 @@ CAUGHT_BY: list[tuple[Seed, set[str]]] = [
     (seeded_bugs.status_is_written_without_a_version, {"a_job_is_only_written_to_as_it_was_read"}),
     (
         seeded_bugs.map_is_made_before_all_addresses_are_known,
-        {"peers_are_told_every_address_in_the_order_of_ranks"},
+        {"peers_are_told_every_endpoint_in_the_order_of_ranks"},
     ),
-    (seeded_bugs.peers_are_told_in_the_wrong_order, {"peers_are_told_every_address_in_the_order_of_ranks"}),
+    (seeded_bugs.peers_are_told_in_the_wrong_order, {"peers_are_told_every_endpoint_in_the_order_of_ranks"}),
     (
         seeded_bugs.a_finished_job_gets_its_pods_back,
-        {"no_child_is_made_for_a_job_that_is_over", "pods_are_cleaned_up_as_asked"},
+        {"no_child_is_made_for_a_job_that_is_over", "children_are_cleaned_up_as_asked"},
     ),
     (seeded_bugs.a_finished_job_misses_its_pods, {"completed_and_failed_are_final"}),
     (seeded_bugs.deletes_name_no_uid, {"every_change_of_a_child_names_its_uid"}),
@@ -64,7 +64,29 @@ CAUGHT_BY: list[tuple[Seed, set[str]]] = [
     (seeded_bugs.a_finalizer_is_left_on_jobs, {"we_hold_nobody_back"}),
     (
         seeded_bugs.an_old_map_stays_and_is_not_minded,
-        {"all_pods_of_a_job_were_told_the_same", "no_child_outlives_its_job"},
+        {"no_container_starts_with_the_map_of_another_job", "no_child_outlives_its_job"},
+    ),
+    (seeded_bugs.a_map_is_made_anew_while_pods_start, {"all_pods_of_a_job_were_told_the_same"}),
+    (seeded_bugs.workers_are_made_before_servers, {"servers_are_made_before_workers"}),
+    (seeded_bugs.pods_are_made_before_what_they_need, {"what_names_lead_to_stands_before_the_pod"}),
+    (
+        seeded_bugs.ports_are_used_and_not_written_down,
+        {"a_pod_on_the_host_network_keeps_to_its_own_ports"},
+    ),
+    (seeded_bugs.ports_are_written_and_taken_back, {"host_ports_are_written_once"}),
+    (seeded_bugs.ports_are_promised_twice, {"live_jobs_share_no_host_ports"}),
+    (
+        seeded_bugs.servers_and_workers_share_ports,
+        {
+            "a_pod_on_the_host_network_keeps_to_its_own_ports",
+            "peers_are_told_every_endpoint_in_the_order_of_ranks",
+        },
+    ),
+    (seeded_bugs.nobody_asks_how_the_workers_ended, {ANOTHER_END}),
+    (seeded_bugs.servers_are_left_to_serve, {"children_are_cleaned_up_as_asked"}),
+    (
+        seeded_bugs.services_are_forgotten,
+        {"children_are_cleaned_up_as_asked", "nothing_known_to_exist_is_made_again"},
     ),
 ]
 
@@ -94,6 +116,8 @@ def scenarios() -> Iterator[tuple[str, Faults]]:
     yield from ((name, Faults()) for name in LIVES)
     for kind, number, lag in product((PODS, PADDLE_JOBS), range(1, 25), (1, inf)):
         yield "completes-and-is-cleaned", Faults(late=LateChange(kind, number, lag))
+    for number in range(1, 15):
+        yield "ps-server-ends-shortly-before-its-worker", Faults(late=LateChange(PODS, number, 1))
     for write, moment in product(range(1, 25), Moment):
         yield "completes-and-is-cleaned", Faults(crash=CrashAt(write, moment))
 

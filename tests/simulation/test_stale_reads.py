@@ -4,6 +4,8 @@ GETs are not made stale: the operator's are quorum reads, which a real server do
 are its lists; one from the past is here because a manager that survives that survives more.
 """
 
+from collections.abc import Iterator
+from itertools import product
 from math import inf
 
 import pytest
@@ -13,19 +15,33 @@ from simulated_connection import CrashAt, Faults, LateChange, Moment, StaleList
 from tally import TALLY
 from workloads import LIVES
 
-from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, AnyResource
 
-KINDS = [PADDLE_JOBS, PODS, CONFIG_MAPS]
+KINDS = [PADDLE_JOBS, PODS, CONFIG_MAPS, SERVICES]
 LAGS = [1, 3, inf]
-# Lists are only from the past after a restart, at each write: some lives will do.
-LISTED = ["completes", "fails", "single"]
+# Lists are only from the past after a restart, at each write: some lives will do. One kind does not survive
+# it: of a server that is known to have ended, and is not listed, nobody knows when, so nobody waits.
+LISTED = [
+    "completes",
+    "fails",
+    "single",
+    "ps-completes-and-is-cleaned",
+    "service-ps-is-cleaned",
+    "host-completes",
+]
+
+
+def reads(*names: str) -> Iterator[tuple[str, AnyResource]]:
+    """Each kind that a life reads; services are only there in Service mode."""
+    for name, kind in product(names, KINDS):
+        if kind != SERVICES or LIVES[name].manifest["spec"].get("intranet") == "Service":
+            yield name, kind
 
 
 @pytest.mark.parametrize("lag", LAGS)
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("name", LIVES)
+@pytest.mark.parametrize(("name", "kind"), [*reads(*LIVES)], ids=str)
 def test_a_watch_that_is_late_from_any_change_on_changes_nothing_in_the_end(
-    lag: float, kind: AnyResource, name: str
+    lag: float, name: str, kind: AnyResource
 ) -> None:
     calm, end = undisturbed(name)
     for number in range(1, calm.witness.told[kind] + 1):
@@ -37,10 +53,9 @@ def test_a_watch_that_is_late_from_any_change_on_changes_nothing_in_the_end(
 
 
 @pytest.mark.parametrize("lag", LAGS)
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize(("name", "kind"), [*reads(*LISTED)], ids=str)
 def test_a_restart_that_looks_back_in_time_changes_nothing_in_the_end(
-    lag: float, kind: AnyResource, name: str
+    lag: float, name: str, kind: AnyResource
 ) -> None:
     """Crash after each write in turn; the first list of a kind that the next process makes is an old one."""
     calm, end = undisturbed(name)
