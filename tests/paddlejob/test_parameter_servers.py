@@ -78,6 +78,14 @@ def test_a_server_that_ends_well_fails_the_job_unless_the_workers_follow_at_once
     assert (failure["pod"], failure["exitCode"], failure["reason"]) == ("resnet-ps-0", 0, "ServerEnded")
 
 
+@pytest.mark.parametrize(("ahead", "failed"), [(0, False), (9, False), (3600, True)])
+def test_a_clock_that_is_a_little_ahead_does_not_end_the_patience_and_nonsense_is_not_waited_for(
+    ahead: float, *, failed: bool
+) -> None:
+    seen = world(ps_job(), ("Succeeded", "Running"), ("Running", "Running"), after=-ahead)
+    assert (changes(reconcile(seen)).get("phase") == "Failed") == failed
+
+
 def test_a_server_that_ended_well_and_whose_pod_is_gone_fails_the_job_at_once() -> None:
     job = ps_job(status={"phase": "Running", "ps": {"succeededRanks": "1"}})
     pods = [make.pod(job, 0, "Running", role=Role.PS), *(make.pod(job, rank, "Running") for rank in (0, 1))]
@@ -127,12 +135,13 @@ def test_what_paddle_says_of_its_servers_is_explained_and_not_repeated(
     [
         (("Succeeded", "Running"), ("Succeeded", "Running"), 10, ("resnet-worker-1",)),
         (("Succeeded", "Running"), ("Succeeded", "Running"), 9, ()),
-        (("Failed", "Running"), ("Succeeded", "Running"), 10, ()),
+        (("Failed", "Running"), ("Succeeded", "Running"), 0, ("resnet-worker-1",)),
+        (("Running", "Running"), ("Succeeded", "Failed"), 0, ()),
         (("Succeeded", "Running"), ("Succeeded", "Succeeded"), 10, ()),
         (("Running", "Running"), ("Running", "Running"), 10, ()),
     ],
 )
-def test_workers_are_asked_for_by_name_before_a_server_is_said_to_have_ended_too_early(
+def test_workers_are_asked_for_by_name_before_the_end_of_a_server_is_held_against_the_job(
     servers: tuple[str, str], workers: tuple[str, str], after: float, asked: tuple[str, ...]
 ) -> None:
     assert unconfirmed_workers(world(ps_job(), servers, workers, after)) == asked

@@ -46,12 +46,12 @@ def awaited_until(seen: Observed) -> datetime | None:
 
 
 def unconfirmed_workers(seen: Observed) -> tuple[str, ...]:
-    """The pods to ask for by name before a server is said to have ended too early.
+    """The pods to ask for by name before the end of a server, or its loss, is held against the job.
 
     That is final; and the end of its workers may be on its way to us, or held up by a watch that is late.
     """
     failure = find_failure(seen)
-    if failure is None or failure.reason != SERVER_ENDED:
+    if failure is None or failure.role != Role.PS:
         return ()
     workers = [name for name in seen.own if seen.slots[name].role is not Role.PS]
     return tuple(name for name in workers if seen.verdicts[name] is not Verdict.SUCCEEDED)
@@ -67,7 +67,8 @@ def _find_failed_pod(seen: Observed) -> Failure | None:
 
 def _find_ended_server(seen: Observed) -> Failure | None:
     """Servers serve until they are stopped. One that ends has taken its part of the model with it."""
-    over = [(end, slot) for end, slot in _ended_servers(seen) if not end <= seen.now < end + SERVER_PATIENCE]
+    # Clocks of nodes differ: who ended in a moment, has just ended.
+    over = [(end, slot) for end, slot in _ended_servers(seen) if abs(seen.now - end) >= SERVER_PATIENCE]
     if not over:
         return None
     _, slot = min(over)
