@@ -91,6 +91,13 @@ async def test_it_lists_and_then_follows_from_the_version_of_the_list(watcher: W
     assert watcher.store.progress == 10
 
 
+async def test_what_a_list_shows_is_told_in_the_same_order_in_every_process(watcher: Watcher) -> None:
+    names = [f"map-{number:02}" for number in range(20)]
+    watcher.script.lists = [listing(7, *(config_map(name) for name in reversed(names)))]
+    await watcher.run_for(1)
+    assert watcher.reported == [key(name) for name in names]
+
+
 async def test_bookmarks_advance_progress_and_touch_no_key(watcher: Watcher) -> None:
     watcher.script.watches = [[bookmark(50)]]
     await watcher.run_for(0.1)

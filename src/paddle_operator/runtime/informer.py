@@ -117,8 +117,7 @@ class Informer(Generic[T]):
             if found.metadata.key in touched:
                 self._report_if_unreadable(found)
         self.synced.set()
-        for key in touched:
-            self._on_change(key)
+        self._tell(touched)
         return Follow(listing.resource_version)
 
     async def _follow(self, since: str) -> State:
@@ -164,7 +163,11 @@ class Informer(Generic[T]):
             self._report_if_unreadable(found)
         # Only now: whoever asks how far we are must find the change in the store.
         self.store.advance(change.resource_version)
-        for key in touched:
+        self._tell(touched)
+
+    def _tell(self, touched: set[Key]) -> None:
+        """In an order that is the same in every process: what has been simulated once can be lived again."""
+        for key in sorted(touched):
             self._on_change(key)
 
     def _report_if_unreadable(self, found: T | Unreadable) -> None:
