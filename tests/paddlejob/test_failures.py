@@ -73,7 +73,8 @@ def test_causes_go_before_victims_then_the_earliest_then_the_lowest_rank(
         failed(job, rank, *ends[rank]) if rank in ends else make.pod(job, rank, "Running")
         for rank in range(3)
     ]
-    failure = find_failure(make.observed(job, *pods, config_map=make.config_map(job)))
+    later = NOW + seconds(10)
+    failure = find_failure(make.observed(job, *pods, config_map=make.config_map(job), now=later))
     assert failure is not None
     assert failure.rank == blamed
 
@@ -84,11 +85,12 @@ def test_causes_go_before_victims_then_the_earliest_then_the_lowest_rank(
         ({0: 250}, 0, None),
         ({0: 250, 1: 134}, 4.9, None),
         ({0: 250}, 5, 0),
-        ({0: 250}, -1, 0),
+        ({0: 250}, -1, None),
+        ({0: 250}, -3600, 0),
         ({0: 250, 1: 7}, 0, 1),
         ({0: 250, 1: 250, 2: 250}, 0, 0),
     ],
-    ids=["a victim", "two", "long enough", "a clock ahead", "the cause", "nobody is left"],
+    ids=["a victim", "two", "long enough", "a clock ahead", "a wrong clock", "the cause", "nobody is left"],
 )
 def test_while_only_victims_have_ended_their_cause_is_waited_for(
     ends: dict[int, int], after: float, blamed: int | None

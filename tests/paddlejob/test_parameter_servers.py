@@ -15,6 +15,7 @@ from paddle_operator.paddlejob.hints import (
     NO_SERVERS_IN_PADDLE,
     PERHAPS_NO_SERVERS,
     PROTOBUF_TOO_NEW,
+    SERVER_STOPPED_SERVING,
     SERVERS_NOT_AWAITED,
 )
 from paddle_operator.paddlejob.observed import Observed
@@ -62,23 +63,23 @@ def test_how_servers_end_does_not_matter_once_the_workers_have_ended_well(server
 
 
 def test_a_server_that_fails_fails_the_job() -> None:
-    seen = world(ps_job(), ("Running", "Failed"), ("Running", "Running"))
+    seen = world(ps_job(), ("Running", "Failed"), ("Running", "Running"), after=5)
     assert changes(reconcile(seen))["phase"] == "Failed"
     assert changes(reconcile(seen))["failure"]["pod"] == "resnet-ps-1"
 
 
 def test_a_server_that_ends_well_fails_the_job_unless_the_workers_follow_at_once() -> None:
-    early = world(ps_job(), ("Succeeded", "Running"), ("Running", "Running"), after=9)
+    early = world(ps_job(), ("Succeeded", "Running"), ("Running", "Running"), after=4)
     assert changes(reconcile(early)).get("phase") != "Failed"
-    assert reconcile(early).wake_at == NOW + seconds(10)
-    late = world(ps_job(), ("Succeeded", "Running"), ("Running", "Running"), after=10)
+    assert reconcile(early).wake_at == NOW + seconds(5)
+    late = world(ps_job(), ("Succeeded", "Running"), ("Running", "Running"), after=5)
     assert changes(reconcile(late))["phase"] == "Failed"
     assert condition(late, "Failed")["reason"] == "ServerEnded"
     failure = changes(reconcile(late))["failure"]
     assert (failure["pod"], failure["exitCode"], failure["reason"]) == ("resnet-ps-0", 0, "ServerEnded")
 
 
-@pytest.mark.parametrize(("ahead", "failed"), [(0, False), (9, False), (3600, True)])
+@pytest.mark.parametrize(("ahead", "failed"), [(0, False), (4, False), (3600, True)])
 def test_a_clock_that_is_a_little_ahead_does_not_end_the_patience_and_nonsense_is_not_waited_for(
     ahead: float, *, failed: bool
 ) -> None:
@@ -93,8 +94,28 @@ def test_a_server_that_ended_well_and_whose_pod_is_gone_fails_the_job_at_once() 
     assert changes(plan)["failure"]["reason"] == "ServerEnded"
 
 
-def ended_with(job: PaddleJob, message: str, code: int = 1) -> Pod:
-    end = {"exitCode": code, "reason": "Error", "message": message, "finishedAt": NOW.isoformat()}
+@pytest.mark.parametrize("code", [1, 134])
+def test_a_server_that_ended_well_is_blamed_for_the_worker_that_failed_after_it(code: int) -> None:
+    job = ps_job()
+    seen = world(job, ("Succeeded", "Running"), ("Running", "Running"), after=2)
+    worker = ended_with(job, "", code, after=1)
+    failure = changes(reconcile(replace(seen, pods=(*seen.pods[:2], worker, seen.pods[3]))))["failure"]
+    assert (failure["pod"], failure["reason"]) == ("resnet-ps-0", "ServerEnded")
+
+
+def test_a_server_that_was_restarted_in_place_has_lost_what_it_knew() -> None:
+    job = ps_job()
+    again = {"name": "paddle", "ready": True, "restartCount": 1, "state": {"running": {}}}
+    seen = world(job, ("Running", "Running"), ("Running", "Running"))
+    restarted = make.pod(job, 1, "Running", role=Role.PS, containerStatuses=[again])
+    seen = replace(seen, pods=(seen.pods[0], restarted, *seen.pods[2:]))
+    assert changes(reconcile(seen))["failure"]["pod"] == "resnet-ps-1"
+    assert condition(seen, "Failed")["message"].endswith(SERVER_STOPPED_SERVING)
+
+
+def ended_with(job: PaddleJob, message: str, code: int = 1, after: float = 0) -> Pod:
+    ended = (NOW + seconds(after)).isoformat()
+    end = {"exitCode": code, "reason": "Error", "message": message, "finishedAt": ended}
     return make.pod(job, 0, "Failed", containerStatuses=[{"name": "paddle", "state": {"terminated": end}}])
 
 
@@ -134,8 +155,8 @@ def test_what_paddle_says_of_its_servers_is_explained_and_not_repeated(
     ("servers", "workers", "after", "asked"),
     [
         (("Succeeded", "Running"), ("Succeeded", "Running"), 10, ("resnet-worker-1",)),
-        (("Succeeded", "Running"), ("Succeeded", "Running"), 9, ()),
-        (("Failed", "Running"), ("Succeeded", "Running"), 0, ("resnet-worker-1",)),
+        (("Succeeded", "Running"), ("Succeeded", "Running"), 4, ()),
+        (("Failed", "Running"), ("Succeeded", "Running"), 5, ("resnet-worker-1",)),
         (("Running", "Running"), ("Succeeded", "Failed"), 0, ()),
         (("Succeeded", "Running"), ("Succeeded", "Succeeded"), 10, ()),
         (("Running", "Running"), ("Running", "Running"), 10, ()),
@@ -156,4 +177,4 @@ def test_only_the_end_of_the_server_itself_counts_and_not_that_of_a_side_car() -
     ended = make.pod(job, 0, "Succeeded", role=Role.PS, containerStatuses=[sidecar, server])
     seen = replace(seen, pods=(ended, *seen.pods[1:]))
     assert changes(reconcile(seen)).get("phase") != "Failed"
-    assert reconcile(seen).wake_at == NOW + seconds(10)
+    assert reconcile(seen).wake_at == NOW + seconds(5)

@@ -10,7 +10,7 @@ from simulated_history import slots_of
 from workloads import LIVES
 
 from paddle_operator.api.resources import CONFIG_MAPS, PODS, SERVICES
-from paddle_operator.paddlejob.failures import SERVER_PATIENCE
+from paddle_operator.paddlejob.failures import PATIENCE
 
 WORKERS = {"resnet-worker-0", "resnet-worker-1"}
 SERVERS = {"resnet-ps-0", "resnet-ps-1"}
@@ -60,7 +60,7 @@ def test_a_server_that_ends_by_itself_fails_the_job_only_after_a_while() -> None
     server = life.history.of_kind(PODS)["resnet-ps-0"]["status"]["containerStatuses"][0]
     ends = server["state"]["terminated"]["finishedAt"], life.job["status"]["completionTime"]
     ended, failed = (datetime.fromisoformat(end) for end in ends)
-    assert SERVER_PATIENCE <= failed - ended <= SERVER_PATIENCE + timedelta(seconds=1)
+    assert PATIENCE <= failed - ended <= PATIENCE + timedelta(seconds=1)
 
 
 def test_services_are_kept_with_their_pods() -> None:

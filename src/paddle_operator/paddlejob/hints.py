@@ -7,6 +7,7 @@ failed container's log is known. It is searched, never shown: a log may hold sec
 import re
 from typing import NamedTuple
 
+from paddle_operator.api.names import SERVER_ENDED
 from paddle_operator.api.paddlejob import Failure, Mode
 
 from .observed import Observed
@@ -23,6 +24,10 @@ SERVERS_NOT_AWAITED = (
 )
 PROTOBUF_TOO_NEW = (
     "this Paddle cannot read what protobuf 7 writes: install protobuf<7 (Paddle 2.6: protobuf<5)"
+)
+SERVER_STOPPED_SERVING = (
+    "look at its log: a server that cannot bind its port ends like this, and so does a script that returns "
+    "from run_server; restartPolicy OnFailure does not bring back what it knew"
 )
 # Exit codes from here on are signals, and 0 is none: they say nothing of the program.
 FIRST_SIGNAL_CODE = 128
@@ -53,17 +58,15 @@ def hint(seen: Observed, failure: Failure) -> str:
         return ""
     last_words = _last_words(seen)
     meanings = [saying.meaning for saying in _OF_PARAMETER_SERVERS if saying.pattern.search(last_words)]
+    if failure.reason == SERVER_ENDED:
+        return SERVER_STOPPED_SERVING
     code = failure.exit_code
     by_program = code is not None and 0 < code < FIRST_SIGNAL_CODE
     return next(iter(meanings), PERHAPS_NO_SERVERS if by_program and not last_words else "")
 
 
 def _last_words(seen: Observed) -> str:
-    """Of all that failed: who is to blame may have said less than its victims."""
-    ends = [
-        status.state.terminated
-        for pod in seen.own.values()
-        for status in pod.status.container_statuses
-        if status.state.terminated is not None
-    ]
+    """Of all training that failed: who is to blame may have said less than its victims."""
+    statuses = [status for name in seen.own if (status := seen.training_status(name)) is not None]
+    ends = [status.state.terminated for status in statuses if status.state.terminated is not None]
     return "\n".join(end.message for end in ends if end.exit_code and end.message)

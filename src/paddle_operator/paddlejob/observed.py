@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from paddle_operator.api.core import ConfigMap, Pod, Service
+from paddle_operator.api.core import ConfigMap, ContainerStatus, Pod, Service
 from paddle_operator.api.meta import find_condition
 from paddle_operator.api.names import CREATED, TRAINING_CONTAINER, pod_name
 from paddle_operator.api.paddlejob import PaddleJob, Role, read_template, training_container_of
@@ -12,7 +12,7 @@ from paddle_operator.plan import Refusal
 
 from . import ranks
 from .endpoints import Slot, ipv4_address, slots_of
-from .verdicts import Verdict, has_started, judge
+from .verdicts import Verdict, has_started, judge, training_status
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,11 @@ class Observed:
             if status is not None
             for rank in ranks.from_text(status.succeeded_ranks, below=self.job.roles[role].replicas)
         )
+
+    def training_status(self, name: str) -> ContainerStatus | None:
+        """None, too, if the pod is gone."""
+        pod = self.own.get(name)
+        return training_status(pod, self.training_container(name)) if pod is not None else None
 
     def training_container(self, name: str) -> str:
         """By the template; but an edit of the template does not reach a live pod."""

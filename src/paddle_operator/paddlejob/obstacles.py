@@ -126,8 +126,6 @@ def _taken(kind: str, name: str) -> str:
 
 def _no_ipv4(seen: Observed) -> Obstacle | None:
     """Paddle's endpoints are IPv4 only; a job would wait for such a pod for ever."""
-    if seen.job.found_by_name:
-        return None
     ipv6 = [pod for name, pod in seen.own.items() if pod.status.pod_ip and not seen.addresses[name]]
     pod = next(iter(ipv6), None)
     if pod is None:
@@ -141,7 +139,7 @@ def _no_ipv4(seen: Observed) -> Obstacle | None:
 
 def _shared_address(seen: Observed) -> Obstacle | None:
     """Pods on the host network of one node. Paddle counts addresses: it would train two jobs, each alone."""
-    if seen.job.on_host_network:
+    if seen.job.on_host_network or seen.job.found_by_name:
         return None  # told in another way
     holders: dict[str, str] = {}
     for name, address in seen.addresses.items():

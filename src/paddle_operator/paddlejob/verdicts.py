@@ -17,7 +17,7 @@ class Verdict(StrEnum):
 
 
 def judge(pod: Pod, training_container: str) -> Verdict:
-    training = _training_status(pod, training_container)
+    training = training_status(pod, training_container)
     end = training.state.terminated if training is not None else None
     if end is not None and end.exit_code == 0 and not pod.status.reason:
         # Whatever becomes of the side-cars. (A pod with a reason was ended from outside, politely.)
@@ -38,11 +38,11 @@ def judge(pod: Pod, training_container: str) -> Verdict:
 
 def has_started(pod: Pod, training_container: str) -> bool:
     """Training has begun, so its environment is fixed. A side-car may start without the config map."""
-    training = _training_status(pod, training_container)
+    training = training_status(pod, training_container)
     ended = pod.status.phase in ENDED_PHASES
     return ended or (training is not None and training.has_started)
 
 
-def _training_status(pod: Pod, training_container: str) -> ContainerStatus | None:
+def training_status(pod: Pod, training_container: str) -> ContainerStatus | None:
     statuses = pod.status.container_statuses
     return next((status for status in statuses if status.name == training_container), None)
