@@ -295,10 +295,8 @@ def ports_are_written_and_taken_back(patch: MonkeyPatch) -> None:
 
 
 def ports_are_promised_twice(patch: MonkeyPatch) -> None:
-    def forgetful(self: Any, job: PaddleJob) -> int:
-        return ports.free_ports(job, [ports.ports_of(one) for one in self._jobs.store])
-
-    patch.setattr(app.PaddleJobManager, "_promise_ports", forgetful)
+    sound = ports.Promises.to
+    patch.setattr(ports.Promises, "to", lambda *words: sound(ports.Promises(), *words[1:]))
 
 
 def servers_and_workers_share_ports(patch: MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from .api.meta import Key, KubeObject
 from .api.names import LABEL_JOB_UID, LABEL_RES_TYPE
 from .api.paddlejob import PaddleJob
 from .api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, AnyResource, Resource
+from .api.validate import not_served, spec_problems
 from .cluster import Cluster, NotFound, Scope
 from .kube.client import KubeCluster
 from .kube.config import Credentials
@@ -53,7 +54,7 @@ class PaddleJobManager:
         self._namespace = namespace
         self._now = now
         self._settings = settings
-        self._promised: dict[str, range] = {}
+        self._promises = ports.Promises()
         self._queue = KeyQueue()
         self._recorder = EventRecorder(cluster, "paddle-operator", now)
         self._jobs = self._follow(PADDLE_JOBS, Store[PaddleJob](lambda job: job.metadata.key))
@@ -97,24 +98,12 @@ class PaddleJobManager:
         if seen.config_map is None and not (seen.own or seen.namesakes or job.status.finished):
             # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
             seen = replace(seen, config_map=await self._look_up(CONFIG_MAPS, key))
-        if ports.are_due(seen):
-            seen = replace(seen, free_host_port=self._promise_ports(job))
+        if ports.are_due(seen) and not (not_served(job) or spec_problems(job)):
+            live = [one for one in self._jobs.store if one.on_host_network and not one.status.finished]
+            seen = replace(seen, free_host_port=self._promises.to(job, live))
         if job.status.finished or job.metadata.terminating or not seen.peers_are_told:
             return seen
         return await self._with_late_workers(await self._with_hidden_pods(seen))
-
-    def _promise_ports(self, job: PaddleJob) -> int:
-        """The first of the ports that a Host job can have. Until its status says so, they are kept for it.
-
-        Turns of several jobs are under way at once: what one of them was promised, its job does not show yet.
-        """
-        live = [one for one in self._jobs.store if one.on_host_network and not one.status.finished]
-        hosts = {one.uid: ports.ports_of(one) for one in live}
-        self._promised = {uid: held for uid, held in self._promised.items() if not hosts.get(uid, held)}
-        others = {**hosts, **self._promised, job.uid: range(0)}
-        if first := ports.free_ports(job, others.values()):
-            self._promised[job.uid] = range(first, first + ports.ports_needed(job))
-        return first
 
     async def _with_hidden_pods(self, seen: Observed) -> Observed:
         """To call a pod lost is final, and one without its labels is not lost: ask for it by name.

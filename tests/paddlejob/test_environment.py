@@ -68,7 +68,7 @@ def test_on_the_host_network_workers_are_told_where_to_meet_because_they_may_sha
     assert (own["PADDLE_PORT"], own["PORT_RANGE"], own["PADDLE_RANK"]) == ("35020", "35021:35039", "1")
     assert own["PADDLE_CURRENT_ENDPOINT"] == "$(POD_IP):35020"
     assert (told["PADDLE_MASTER"], told["PADDLE_NNODES"]) == ("198.18.0.1:35000", "2")
-    assert not {"PADDLE_TRAINER_ENDPOINTS", "PADDLE_PORT"} & set(told)
+    assert "PADDLE_TRAINER_ENDPOINTS" not in told
 
 
 def test_servers_and_workers_are_told_of_the_servers() -> None:
@@ -111,6 +111,13 @@ def test_a_users_flag_wins() -> None:
     pod = make.template(make.container(env=[flag]))
     job = make.paddlejob(ps=make.role(1, pod))
     assert own_variables(job, Role.PS, 0)["FLAGS_enable_pir_api"] == "1"
+
+
+@pytest.mark.parametrize(("intranet", "kept"), [("PodIP", "40000:40100"), ("Host", "35001:35019")])
+def test_a_users_range_of_ports_wins_where_nobody_else_is_harmed(intranet: str, kept: str) -> None:
+    pod = make.template(make.container(env=[{"name": "PORT_RANGE", "value": "40000:40100"}]))
+    job = make.paddlejob(pod=pod, intranet=intranet, status={"hostPort": 35000})
+    assert own_variables(job, Role.WORKER, 0)["PORT_RANGE"] == kept
 
 
 def test_the_launcher_is_given_names_with_dots_and_a_server_the_name_that_its_own_hosts_file_has() -> None:

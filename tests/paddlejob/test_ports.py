@@ -10,7 +10,7 @@ from paddle_operator.api.paddlejob import PaddleJob, Role
 from paddle_operator.api.resources import PODS
 from paddle_operator.paddlejob.endpoints import Slot
 from paddle_operator.paddlejob.pods import build_pod
-from paddle_operator.paddlejob.ports import free_ports
+from paddle_operator.paddlejob.ports import Promises, free_ports
 from paddle_operator.paddlejob.reconcile import reconcile
 from paddle_operator.plan import Create, Refusal
 
@@ -47,6 +47,25 @@ def test_a_job_gets_the_first_ports_in_a_row_that_nobody_holds(
 def test_a_job_that_names_its_port_has_it() -> None:
     job = host_job(metadata={"annotations": {"paddlepaddle.org/port": "40000"}})
     assert free_ports(job, [range(35000, 65000)]) == 40000
+
+
+def test_a_promise_is_kept_until_the_status_has_it_and_nobody_else_gets_the_same() -> None:
+    a, b, early = (host_job(name=name, uid=name) for name in ("a", "b", "early"))
+    promises = Promises()
+    assert promises.to(early, [early, a]) == 35000
+    assert promises.to(a, [early, a]) == 35040
+    assert promises.to(a, [a, b]) == 35040, "also when what was taken has come free"
+    assert promises.to(b, [a, b]) == 35000
+    told = host_job(name="a", uid="a", status={"hostPort": 35040})
+    assert promises.to(host_job(name="c", uid="c"), [told, b]) == 35080
+
+
+def test_what_is_not_to_be_had_now_may_be_later() -> None:
+    large, small = host_job(uid="large", workers=1500), host_job(uid="small")
+    promises = Promises()
+    assert promises.to(small, [small, large]) == 35000
+    assert promises.to(large, [small, large]) == 0
+    assert promises.to(large, [large]) == 35000
 
 
 def test_ports_are_written_down_before_the_first_pod() -> None:

@@ -101,7 +101,8 @@ def test_the_init_image_waits_for_names_with_few_rights_and_only_in_service_mode
     assert isinstance(pod, Create)
     (waiting,) = pod.manifest["spec"]["initContainers"]
     assert (waiting["name"], waiting["image"]) == ("coord-paddle", "alpine:3.10")
-    assert waiting["args"] == ["resnet-worker-0.team.svc", "resnet-worker-1.team.svc"]
+    (peers,) = waiting["env"]
+    assert peers["valueFrom"]["configMapKeyRef"] == {"name": "resnet", "key": "PADDLE_TRAINERS"}
     assert waiting["securityContext"]["runAsNonRoot"]
     elsewhere = actions(reconcile(make.observed(make.paddlejob(), settings=settings)), Create)
     assert all("initContainers" not in one.manifest["spec"] for one in elsewhere)

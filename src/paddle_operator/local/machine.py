@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,20 +38,20 @@ class Block:
 
     def ports(self, blocks: int = 1) -> int:
         """The first of so many blocks of ports in a row. The last port of each is held: they are taken."""
-        found: list[int] = []
+        found: list[socket.socket] = []
         for first in JOBS:
-            found = [*found, first] if self._take(first) else []
+            held = _take(first)
+            if held is None:
+                _close(found)
+                found = []
+                continue
+            found.append(held)
             if len(found) == blocks:
-                return found[0]
+                self._held += found
+                return first - (blocks - 1) * JOBS.step
+        _close(found)
         needed = blocks * JOBS.step
         raise NoRoom(f"no {needed} ports in a row are free between {JOBS.start} and {JOBS.stop}")
-
-    def _take(self, first: int) -> bool:
-        held = _listen(first + JOBS.step - 1)
-        if held is None:
-            return False
-        self._held.append(held)
-        return _all_free(range(first, first + JOBS.step - 1))
 
     def address(self) -> str:
         """127.0.1.1, 127.0.1.2, ...; the second run at the same time has 127.1.1.1, and so on."""
@@ -62,8 +63,7 @@ class Block:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for held in self._held:
-            held.close()
+        _close(self._held)
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,19 @@ class Machine:
     @property
     def capacity(self) -> dict[str, str]:
         return {"cpu": str(self.cpus), "memory": str(self.memory)}
+
+
+def _take(first: int) -> socket.socket | None:
+    held = _listen(first + JOBS.step - 1)
+    if held is not None and not _all_free(range(first, first + JOBS.step - 1)):
+        held.close()
+        return None
+    return held
+
+
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for one in sockets:
+        one.close()
 
 
 def _listen(port: int) -> socket.socket | None:

@@ -56,6 +56,7 @@ class PodLife:
     _idle: set[str] = field(default_factory=set)
     """Containers of which nothing runs, nor is being started."""
     ending: bool = False
+    _hosts_text: str = ""
 
     def __post_init__(self) -> None:
         spec = self.around.pod["spec"]
@@ -216,8 +217,11 @@ class PodLife:
         ]
         names = self.place.names.lines(self.around.pod["metadata"]["namespace"])
         own = f"{self.around.address} {self._name}"
-        self._hosts.parent.mkdir(parents=True, exist_ok=True)
-        self._hosts.write_text("\n".join([self.place.hosts, own, *aliases, *names, ""]))
+        text = "\n".join([self.place.hosts, own, *aliases, *names, ""])
+        if text != self._hosts_text:
+            self._hosts_text = text
+            self._hosts.parent.mkdir(parents=True, exist_ok=True)
+            self._hosts.write_text(text)
 
     @property
     def _hosts(self) -> Path:

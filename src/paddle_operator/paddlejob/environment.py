@@ -32,6 +32,7 @@ OURS = frozenset({
     "TRAINER_PORTS_NUM",
     "PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_WITH_GLOO", "PADDLE_GLOO_RENDEZVOUS", "PADDLE_GLOO_HTTP_ENDPOINT",
     "PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_RANK", "DISTRIBUTED_TRAINER_ENDPOINTS",
+    "MASTER_ADDR", "MASTER_PORT",
 })  # fmt: skip
 
 
@@ -78,12 +79,12 @@ def shared_variables(job: PaddleJob, endpoints: Mapping[Role, Sequence[Endpoint]
     workers = endpoints[Role.WORKER]
     told = {
         "PADDLE_JOB_ID": f"{job.metadata.namespace}-{job.metadata.name}",
+        # On the host network each pod has another, and says so itself.
+        "PADDLE_PORT": str(workers[0].port),
         "PADDLE_TRAINERS": ",".join(worker.host for worker in workers),
         "PADDLE_TRAINERS_NUM": str(len(workers)),
         "TRAINER_PORTS_NUM": str(PORTS_PER_POD),
     }
-    if not job.on_host_network:
-        told["PADDLE_PORT"] = str(workers[0].port)
     if job.spec.mode is Mode.PS:
         told |= _about_servers(job, endpoints[Role.PS])
     elif job.on_host_network:
@@ -106,7 +107,9 @@ def _about_servers(job: PaddleJob, servers: Sequence[Endpoint]) -> dict[str, str
 
 def merged_variables(ours: list[Variable], users: list[Variable]) -> list[Variable]:
     """Ours, then the user's, less what the user must not set and what the user has set otherwise."""
-    theirs = [variable for variable in users if variable.get("name") not in OURS]
+    # Who shares a node keeps to their own ports; elsewhere the range is the user's affair.
+    fixed = OURS | ({"PORT_RANGE"} & {variable["name"] for variable in ours})
+    theirs = [variable for variable in users if variable.get("name") not in fixed]
     chosen = {variable.get("name") for variable in theirs}
     return [variable for variable in ours if variable["name"] not in chosen] + theirs
 

@@ -10,12 +10,6 @@ from paddle_operator.api.paddlejob import PaddleJob, PaddleJobStatus, Phase
 from .observed import Observed
 
 
-def ports_of(job: PaddleJob) -> range:
-    """All that the job holds; empty if it has none yet."""
-    first = job.status.host_port
-    return range(first, first + ports_needed(job) if first else 0)
-
-
 def ports_needed(job: PaddleJob) -> int:
     return PORTS_PER_POD * sum(spec.replicas for spec in job.roles.values())
 
@@ -35,6 +29,32 @@ def free_ports(job: PaddleJob, taken: Iterable[range]) -> int:
         blocks = -((HOST_PORTS.start - held.stop) // PORTS_PER_POD)
         first = max(first, HOST_PORTS.start + PORTS_PER_POD * blocks)
     return first if first + needed <= HOST_PORTS.stop else 0
+
+
+class Promises:
+    """Which ports jobs may have until their status says so.
+
+    Turns of several jobs are under way at once: what one of them was promised, its job does not show yet.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[str, int] = {}
+
+    def to(self, job: PaddleJob, live: Iterable[PaddleJob]) -> int:
+        """The first port for a job, the same whenever it asks; 0: other live Host jobs hold too many."""
+        others = {one.uid: one for one in live if one.uid != job.uid}
+        self._first = {uid: first for uid, first in self._first.items() if uid in {*others, job.uid}}
+        if job.uid not in self._first:
+            held = [
+                _block(one, one.status.host_port or self._first.get(uid, 0)) for uid, one in others.items()
+            ]
+            self._first[job.uid] = free_ports(job, held)
+        # What is not to be had now may be later.
+        return self._first[job.uid] or self._first.pop(job.uid)
+
+
+def _block(job: PaddleJob, first: int) -> range:
+    return range(first, first + ports_needed(job) if first else 0)
 
 
 def are_due(seen: Observed) -> bool:

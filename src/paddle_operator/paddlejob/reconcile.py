@@ -85,7 +85,7 @@ def _warn_of_dropped_variables(seen: Observed) -> Step:
     names = dropped_variables_of(seen.job) if seen.missing and not seen.own else []
     if not names:
         return ()
-    message = f"the operator sets {', '.join(names)} itself; the values in the template are not used"
+    message = f"the operator decides about {', '.join(names)}; the values in the template are not used"
     return (Emit(Target.of(PADDLE_JOBS, seen.job), warning=True, reason=ENV_DROPPED, message=message),)
 
 

@@ -13,7 +13,7 @@ from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.schema_check import Problem, Schema, check
 from paddle_operator.paddlejob.pods import dropped_variables_of
 
-DROPPED = "set by the operator itself; the values in the template are not used"
+DROPPED = "the operator decides about these; the values in the template are not used"
 ENCODED = {"ConfigMap": "binaryData", "Secret": "data"}
 PLAIN = {"binaryData": "data", "data": "stringData"}
 SUFFIXES = {".yaml", ".yml", ".json"}

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from paddle_operator.api.documents import write_documents
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.names import ANNOTATION_PORT
+from paddle_operator.api.names import ANNOTATION_PORT, PORTS_PER_POD
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
 from paddle_operator.app import PaddleJobManager
@@ -20,6 +20,7 @@ from paddle_operator.cluster import Scope
 from paddle_operator.local.machine import Block
 from paddle_operator.local.node import LocalNode
 from paddle_operator.memory.cluster import MemoryCluster
+from paddle_operator.paddlejob.ports import ports_needed
 
 from .gather import Gatherer, Line
 from .scene import Scene
@@ -143,8 +144,10 @@ class Session:
         document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(job))
         metadata = job.metadata
         # Paddle's launcher listens on all interfaces: jobs that share a machine cannot share a port.
-        blocks = sum(role.replicas for role in job.roles.values()) if job.on_host_network else 1
-        annotations = {ANNOTATION_PORT: str(self.block.ports(blocks))} | metadata.annotations
+        blocks = ports_needed(job) // PORTS_PER_POD if job.on_host_network else 1
+        annotations = dict(metadata.annotations)
+        if ANNOTATION_PORT not in annotations:
+            annotations[ANNOTATION_PORT] = str(self.block.ports(blocks))
         return {
             "apiVersion": PADDLE_JOBS.api_version,
             "kind": PADDLE_JOBS.kind,
