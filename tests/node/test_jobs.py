@@ -55,6 +55,23 @@ async def test_a_failing_rank_is_named_and_its_peers_end_with_their_logs_kept(cl
     assert cluster.logs("fails-worker-0") == "begun\nsaved\n"
 
 
+@pytest.mark.parametrize("servers", [0, 1])
+async def test_with_an_init_image_nobody_starts_before_the_names_of_its_role_resolve(
+    cluster: Cluster, servers: int
+) -> None:
+    cluster.world.start_manager(options=(f"--initImage={TINY}",))
+    script = "[ $TRAINING_ROLE = TRAINER ] || sleep 600"
+    pod = make.template(
+        make.container(image=TINY, command=["sh", "-c", script]), terminationGracePeriodSeconds=1
+    )
+    roles = {"ps": make.role(servers, pod)} if servers else {}
+    cluster.apply(make.manifest("names", 2, pod=pod, intranet="Service", cleanPodPolicy="Never", **roles))
+    finished = await cluster.world.phase("names", "Completed", "Failed")
+    assert finished.status.phase == "Completed", finished.status
+    waited = "jsonpath={.status.initContainerStatuses[0].state.terminated.exitCode}"
+    assert cluster.kubectl("get", "pod", "names-worker-1", "-o", waited) == "0"
+
+
 async def test_what_a_container_said_last_is_explained_and_not_repeated(cluster: Cluster) -> None:
     cluster.world.start_manager()
     said = 'ValueError: Operator "send" has not been registered.'
