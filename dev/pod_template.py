@@ -20,16 +20,14 @@ _NUMBER = r"(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 QUANTITY_PATTERN = rf"^{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE]{_NUMBER}))?$"
 STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 # What a template's metadata may hold; the server would otherwise drop labels and annotations in silence.
+# Names, owners and finalizers of pods are the operator's: those of a template are refused, not ignored.
 # creationTimestamp is there because Go programs print it as null.
 EMBEDDED_METADATA: Schema = {
     "type": "object",
     "properties": {
         "annotations": STRINGS,
         "creationTimestamp": {"type": "string", "format": "date-time", "nullable": True},
-        "finalizers": {"type": "array", "items": {"type": "string"}},
         "labels": STRINGS,
-        "name": {"type": "string"},
-        "namespace": {"type": "string"},
     },
 }
 SPECIAL: dict[str, Schema] = {

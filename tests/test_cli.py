@@ -10,7 +10,7 @@ from typing import Any
 import make
 import pytest
 import yaml
-from bad_jobs import BAD_JOBS, BadJob, job_in_yaml, job_with
+from cases import FILES, FOLDER, REFUSED, Case, job_in_yaml, job_with
 from typer.testing import CliRunner, Result
 
 import paddle_operator
@@ -163,22 +163,30 @@ def test_a_variable_of_the_user_that_is_not_used_is_a_warning() -> None:
     assert "value: '7'" not in result.stdout
 
 
-@pytest.mark.parametrize("bad", BAD_JOBS[::5], ids=lambda bad: bad.title)
-def test_a_bad_file_is_refused_with_file_field_and_remedy(tmp_path: Path, bad: BadJob) -> None:
+@pytest.mark.parametrize("case", REFUSED[::5], ids=lambda case: case.title)
+def test_a_bad_file_is_refused_with_file_line_field_and_remedy(tmp_path: Path, case: Case) -> None:
     file = tmp_path / "job.yaml"
-    file.write_text(bad.text, encoding="utf-8")
+    file.write_text(case.text, encoding="utf-8")
     lines = complaints(run("render", str(file)))
-    assert all(line.startswith(f"error: {file}: ") for line in lines)
-    assert any(bad.field in line and bad.remedy in line for line in lines)
+    where = f"error: {file}: line {case.line}: " if case.line else f"error: {file}: "
+    field = "" if case.field == "line" else f"{case.field}: "
+    assert any(line.startswith(where) and field in line and case.remedy in line for line in lines), lines
+
+
+def test_to_run_a_bad_file_says_what_to_render_it_says() -> None:
+    files = [str(FOLDER / f"{case.title}.yaml") for case in FILES if case.title.startswith("roles/")]
+    said = complaints(run("render", *files))
+    assert complaints(run("run", *files)) == said
+    assert len(said) >= 10
 
 
 def test_what_is_not_served_yet_is_refused_by_field_and_job() -> None:
     text = json.dumps(make.manifest(heter=make.role(1), elastic=1))
     first, second = complaints(run("render", "-", stdin=text))
     assert first.startswith(
-        "error: standard input: job resnet: spec.heter: heterogeneous training is not served"
+        "error: standard input: line 1: job resnet: spec.heter: heterogeneous training is not served"
     )
-    assert second.startswith("error: standard input: job resnet: spec.elastic: ")
+    assert second.startswith("error: standard input: line 1: job resnet: spec.elastic: ")
 
 
 def test_a_thousand_mistakes_do_not_fill_the_screen() -> None:

@@ -22,7 +22,7 @@ from paddle_operator.api.core import ConfigMap, Pod
 from paddle_operator.api.meta import Key, KubeObject, Manifest, find_condition
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource, Resource, Target
-from paddle_operator.cluster import NotFound, Scope, Verb
+from paddle_operator.cluster import ApiError, NotFound, Scope, Verb
 from paddle_operator.kube.client import KubeCluster, path
 from paddle_operator.kube.transport import Transport
 from testbed.controlplane import ControlPlane
@@ -249,6 +249,21 @@ def read_audit_log(log: Path) -> list[Request]:
             )
         )
     return requests
+
+
+async def servers_complaint(transport: Transport, text: str) -> str:
+    """What the server says to the file as it is, under strict field validation; empty if it takes it."""
+    try:
+        await transport.request(
+            "POST",
+            path(PADDLE_JOBS, "default"),
+            query={"dryRun": "All", "fieldValidation": "Strict"},
+            body=text.encode(),
+            content_type="application/json" if text.startswith("{") else "application/yaml",
+        )
+    except ApiError as error:
+        return str(error) or type(error).__name__
+    return ""
 
 
 def tally(requests: list[Request]) -> Counter[str]:

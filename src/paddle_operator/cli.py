@@ -13,7 +13,8 @@ import paddle_operator
 
 from .api.crd import paddle_job_crd
 from .api.documents import write_documents
-from .api.validate import is_dns_label, not_served
+from .api.validate import not_served
+from .api.words import is_dns_label
 from .log import LogFormat, LogLevel, configure
 from .paddlejob.render import render as render_job
 from .run.request import Refused, dropped_variables_in, load, read_sources, refuse_where

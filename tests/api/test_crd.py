@@ -14,11 +14,11 @@ MOST_BYTES = 262_144
 # The keywords that schema_check.check knows, or may pass over.
 CHECKED = {
     "type", "properties", "additionalProperties", "items", "required", "enum", "minimum", "maximum",
-    "minLength", "maxLength", "pattern", "format", "nullable", "x-kubernetes-int-or-string",
+    "minItems", "minLength", "maxLength", "pattern", "format", "nullable", "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
 }  # fmt: skip
 PASSED_OVER = {
     "description", "default", "anyOf", "x-kubernetes-validations", "x-kubernetes-list-type",
-    "x-kubernetes-list-map-keys",
 }  # fmt: skip
 
 Node = tuple[str, Schema]
@@ -65,7 +65,8 @@ def test_only_the_metadata_is_left_to_the_server() -> None:
         for field, node in ALL
         if node.get("type") == "object" and not node.get("properties") and "additionalProperties" not in node
     ]
-    assert empty == ["metadata"]
+    assert empty == []
+    assert [*BY_FIELD["metadata"]["properties"]] == ["name"]
 
 
 def test_no_keyword_is_used_that_our_own_check_does_not_know() -> None:

@@ -7,15 +7,17 @@ from typing import Any
 import make
 import msgspec
 import pytest
-from bad_jobs import BAD_JOBS, GOOD_JOBS, BadJob, job_in_yaml, job_with
+from cases import ACCEPTED, CASES, FILES, HERE, REFUSED, Case, Verdict, job_in_yaml, job_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tally import TALLY
 
 from paddle_operator.api.documents import BadDocument
 from paddle_operator.api.load import load_jobs
 from paddle_operator.api.paddlejob import PaddleJob, read_template
 from paddle_operator.api.schema_check import Problem
 from paddle_operator.api.validate import not_served
+from paddle_operator.paddlejob.render import render
 
 SEEDS = sorted((Path(__file__).parents[1] / "golden" / "seeds").glob("*.yaml"))
 
@@ -35,27 +37,51 @@ def first_container(job: PaddleJob) -> Any:
     return read_template(job.spec.worker.template)["spec"]["containers"][0]
 
 
-@pytest.mark.parametrize("bad", BAD_JOBS, ids=lambda bad: bad.title)
-def test_a_bad_file_is_refused_with_field_and_remedy(bad: BadJob) -> None:
-    found = refusal(bad.text)
-    assert any(bad.field in problem.field and bad.remedy in problem.message for problem in found), found
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.title)
+def test_a_bad_file_is_refused_with_line_field_and_remedy(case: Case) -> None:
+    found = refusal(case.text)
+    TALLY[f"jobs of the corpus refused by the {case.verdict}"] += 1
+    assert any(case.is_said(problem.field, problem.message, problem.line) for problem in found), found
 
 
-@pytest.mark.parametrize("bad", BAD_JOBS, ids=lambda bad: bad.title)
-def test_a_refusal_is_a_few_printable_lines(bad: BadJob) -> None:
-    for problem in refusal(bad.text):
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.title)
+def test_a_refusal_is_a_few_printable_lines(case: Case) -> None:
+    for problem in refusal(case.text):
         assert str(problem).isprintable()
         assert len(str(problem)) < 400
 
 
-@pytest.mark.parametrize("text", GOOD_JOBS.values(), ids=GOOD_JOBS)
-def test_a_good_file_is_taken(text: str) -> None:
-    assert one_job(text).metadata.name == "resnet"
+@pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.title)
+def test_an_odd_file_that_nobody_refuses_can_be_rendered(case: Case) -> None:
+    job = one_job(case.text)
+    TALLY["jobs of the corpus accepted"] += 1
+    assert {made["kind"] for made in render(job)} >= {"Pod", "ConfigMap"}
+
+
+# Files without a job: of no concern to a server, which sees one object at a time.
+@pytest.mark.parametrize(
+    ("text", "field", "remedy"),
+    [
+        ("", "file", "PaddleJob"),
+        ("# nothing\n---\n# here\n", "file", "PaddleJob"),
+        ("apiVersion: v1\nkind: Pod\n", "file", "PaddleJob"),
+        (job_in_yaml(value="!!python/object:os.system x"), "line 16", "correct it"),
+    ],
+)
+def test_a_file_without_a_job_is_refused(text: str, field: str, remedy: str) -> None:
+    (problem,) = refusal(text)
+    assert problem.field == field
+    assert remedy in problem.message
 
 
 def test_the_corpus_is_large_and_has_no_case_twice() -> None:
-    assert len(BAD_JOBS) >= 120
-    assert len({bad.title for bad in BAD_JOBS}) == len({bad.text for bad in BAD_JOBS}) == len(BAD_JOBS)
+    assert len(FILES) >= 100
+    assert len({case.text for case in CASES}) == len({case.title for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", FILES, ids=lambda case: case.title)
+def test_a_file_of_the_corpus_marks_the_line_to_be_named(case: Case) -> None:
+    assert case.text.count(HERE) == (case.verdict is not Verdict.NOBODY)
 
 
 @pytest.mark.parametrize("word", ["2026-11-18", "1:30", "=", "1.2.3"])
@@ -104,12 +130,12 @@ def test_a_file_may_hold_several_jobs_and_other_kinds() -> None:
     assert len(load_jobs(text)) == 2
 
 
-def test_a_mistake_in_one_of_several_documents_is_named_with_its_number() -> None:
+def test_a_mistake_in_one_of_several_documents_is_named_with_its_line() -> None:
     bad = job_in_yaml(replicas="0")
     found = refusal(f"{job_in_yaml()}---\n# nothing\n---\n{bad}---\n[]\n")
-    assert [problem.field for problem in found] == [
-        "document 3: spec.worker.replicas",
-        "document 4: document",
+    assert [str(problem).partition(": m")[0] for problem in found] == [
+        "line 26: spec.worker.replicas",
+        "line 37: document",
     ]
 
 

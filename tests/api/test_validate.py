@@ -59,9 +59,15 @@ def test_a_job_without_workers_is_refused() -> None:
         ({"spec": {"containers": "paddle"}}, "spec.containers"),
         ({"spec": {"containers": ["paddle"]}}, "spec.containers[0]"),
         ({"spec": {"containers": [{"image": "x"}]}}, "spec.containers[0].name"),
-        ({"spec": {"containers": [{"name": "x", "env": "A=b"}]}}, "spec.containers[0].env"),
-        ({"spec": {"containers": [{"name": "x", "env": ["A=b"]}]}}, "spec.containers[0].env[0]"),
-        ({"spec": {"containers": [{"name": "x", "resources": []}]}}, "spec.containers[0].resources"),
+        ({"spec": {"containers": [{"name": "x", "image": "x", "env": "A=b"}]}}, "spec.containers[0].env"),
+        (
+            {"spec": {"containers": [{"name": "x", "image": "x", "env": ["A=b"]}]}},
+            "spec.containers[0].env[0]",
+        ),
+        (
+            {"spec": {"containers": [{"name": "x", "image": "x", "resources": []}]}},
+            "spec.containers[0].resources",
+        ),
         ({"metadata": {"labels": []}, **make.template()}, "metadata.labels"),
     ],
 )

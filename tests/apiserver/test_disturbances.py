@@ -115,12 +115,6 @@ async def test_an_admission_webhook_that_is_down_is_said(world: World, node: Fak
     assert (await world.phase("resnet", "Completed", "Failed")).status.phase == "Completed"
 
 
-async def test_a_job_whose_name_no_pod_can_have_is_told_so(world: World) -> None:
-    world.start_manager()
-    await world.submit(make.manifest("old.name"))
-    await world.condition("old.name", "Created", "False", "InvalidSpec")
-
-
 async def test_a_finished_job_costs_no_request_after_a_restart(world: World, node: FakeNode) -> None:
     node.script(lambda _: Behaviour(exit_code=1))
     first = world.start_manager()

@@ -223,7 +223,7 @@ def test_what_is_found_wrong_later_names_file_and_job() -> None:
     lines = refused(
         lambda: refuse_where(request, lambda job: [problem] if job.metadata.name == "two" else [])
     )
-    assert lines == ["a: job two: spec.x: is wrong; mend it"]
+    assert lines == ["a: line 18: job two: spec.x: is wrong; mend it"]
     refuse_where(request, lambda _: [])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import inspect
 
+from .crd_rules import OF_A_JOB, OF_A_ROLE, OF_A_SPEC, ROLES, tighten
 from .names import GROUP
 from .paddlejob import PaddleJobSpec, PaddleJobStatus
 from .resources import PADDLE_JOBS
@@ -20,35 +21,12 @@ COLUMNS = (
 )
 
 
-# Peers are told once how many they are.
-FIXED_REPLICAS = {
-    "rule": "self.worker.replicas == oldSelf.worker.replicas",
-    "fieldPath": ".worker.replicas",
-    "message": "cannot change during the life of a job; delete the job and create it anew",
-}
-FIXED_ROLES = [
-    {
-        "rule": f"has(self.{role}) == has(oldSelf.{role})"
-        f" && (!has(self.{role}) || self.{role}.replicas == oldSelf.{role}.replicas)",
-        "message": f"{role} cannot change during the life of a job; delete the job and create it anew",
-    }
-    for role in ("ps", "heter")
-]
-# Repeats validate.py, so that a mistake is refused when the job is applied. What validate.py says of names is
-# not repeated: for a job that is stored already it would refuse every write, that of its status too.
-ENDING_PODS = {
-    "rule": "!has(self.template.spec.restartPolicy)"
-    " || self.template.spec.restartPolicy in ['', 'Never', 'OnFailure']",
-    "fieldPath": ".template.spec.restartPolicy",
-    "message": "use Never (the default) or OnFailure; Always would never let the job end",
-}
-
-
 @functools.cache
 def pod_template_schema() -> Schema:
-    """The published schema of a pod template, inlined; made by dev/pod_template.py."""
+    """The published schema of a pod template, inlined (by dev/pod_template.py), and a few rules more."""
     text = importlib.resources.files(__package__).joinpath("pod_template.json").read_text()
     schema: Schema = json.loads(text)
+    tighten(schema)
     return schema
 
 
@@ -100,12 +78,12 @@ def _union_schema(types: list[inspect.Type]) -> Schema:
 def paddle_job_schema() -> Schema:
     spec = schema_of(inspect.type_info(PaddleJobSpec))
     status = schema_of(inspect.type_info(PaddleJobStatus))
-    for role in ("worker", "ps", "heter"):
+    for role in ROLES:
         properties = spec["properties"][role]["properties"]
         # One worker at least; the struct shares its bounds with the roles that may be empty.
         least = {"minimum": 1} if role == "worker" else {}
         properties["replicas"] = {**properties["replicas"], **least, "default": 1}
-        spec["properties"][role]["x-kubernetes-validations"] = [ENDING_PODS]
+        spec["properties"][role]["x-kubernetes-validations"] = OF_A_ROLE
     status["properties"]["conditions"] |= {
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
@@ -114,14 +92,16 @@ def paddle_job_schema() -> Schema:
         "type": "object",
         "description": "One training job of PaddlePaddle.",
         "required": ["spec"],
+        "x-kubernetes-validations": OF_A_JOB,
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
-            "metadata": {"type": "object"},
+            # The bound is the server's own; a rule about a text without one counts as too dear.
+            "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 253}}},
             "spec": {
                 **spec,
                 "description": "What to train, and with how many pods.",
-                "x-kubernetes-validations": [FIXED_REPLICAS, *FIXED_ROLES],
+                "x-kubernetes-validations": OF_A_SPEC,
             },
             "status": {**status, "description": "How far it is. Written by the operator."},
         },

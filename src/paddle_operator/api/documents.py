@@ -6,6 +6,7 @@ last one wins in silence, and a page of aliases becomes gigabytes.
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -37,11 +38,23 @@ class BadDocument(Exception):  # noqa: N818 (reads as what it is)
 def read_documents(text: str) -> list[Any]:
     """The JSON value of each document of a YAML (or JSON) text; None for an empty one."""
     try:
-        return [_read(node) for node in yaml.compose_all(text, Loader=_Loader)]
+        return [_read(node) for node in compose(text)]
     except yaml.YAMLError as error:
         raise BadDocument(_explain(error)) from error
     except RecursionError as error:
         raise BadDocument(Problem("file", "is nested too deeply; is a bracket missing?")) from error
+
+
+def compose(text: str) -> Iterator[yaml.Node]:
+    """The documents as nodes, which know their lines."""
+    return yaml.compose_all(text, Loader=_Loader)
+
+
+def entries(node: yaml.MappingNode) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+    """Name by name, with the nodes of name and value; without those that << takes in."""
+    for name_node, value_node in node.value:
+        if name_node.tag != _TAG + "merge":
+            yield _name(name_node), name_node, value_node
 
 
 class Resolver(yaml.resolver.Resolver):
@@ -111,8 +124,7 @@ def _object(node: yaml.MappingNode) -> dict[str, Any]:
     for name_node, value_node in node.value:
         if name_node.tag == _TAG + "merge":
             merged |= _merged(value_node)
-            continue
-        name = _name(name_node)
+    for name, name_node, value_node in entries(node):
         if name in result:
             raise _fault(name_node, f"{name!r} is given twice; keep one of them")
         result[name] = _value(value_node)

@@ -1,17 +1,18 @@
 """From a file to PaddleJobs, without a server: every mistake is found at once, and named."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from .crd import paddle_job_schema
 from .documents import BadDocument, read_documents
+from .lines import Lines
 from .meta import Manifest
 from .paddlejob import PaddleJob
 from .resources import PADDLE_JOBS
-from .schema_check import Problem, Schema, check
+from .schema_check import Problem, Schema, check, without_nulls
 from .validate import spec_problems
 
 _TEXT: Schema = {"type": "string"}
@@ -57,6 +58,8 @@ class Contents:
 
     jobs: tuple[PaddleJob, ...]
     others: tuple[Manifest, ...]
+    numbers: tuple[int, ...]
+    """Which document of the file each job is, from 1."""
 
 
 def load_jobs(text: str, namespace: str = "default") -> tuple[PaddleJob, ...]:
@@ -71,22 +74,30 @@ def load_file(
     text: str, namespace: str = "default", edit: Callable[[Manifest], Manifest] = lambda document: document
 ) -> Contents:
     """``edit`` changes each PaddleJob before it is checked."""
-    jobs: list[PaddleJob] = []
+    jobs: dict[int, PaddleJob] = {}
     others: list[Manifest] = []
     found: list[Problem] = []
-    documents = [pair for pair in enumerate(read_documents(text), 1) if pair[1] is not None]
-    for number, document in documents:
-        where = f"document {number}: " if len(documents) > 1 else ""
+    for number, document in _edited(read_documents(text), edit):
         try:
             if _is_ours(document):
-                jobs.append(_load_job(edit(document), namespace))
+                jobs[number] = _load_job(document, namespace)
             else:
                 others.append(document)
         except BadDocument as bad:
-            found.extend(Problem(where + problem.field, problem.message) for problem in bad.problems)
+            lines = Lines(text, number)
+            found += [replace(one, line=lines.of(one.field)) for one in bad.problems]
     if found:
         raise BadDocument(*found)
-    return Contents(tuple(jobs), tuple(others))
+    return Contents(tuple(jobs.values()), tuple(others), tuple(jobs))
+
+
+def _edited(documents: list[Any], edit: Callable[[Manifest], Manifest]) -> list[tuple[int, Any]]:
+    """Those that are not empty, with their numbers. What ``edit`` refuses is in no line of the file."""
+    return [
+        (number, edit(one) if isinstance(one, dict) and one.get("kind") == PADDLE_JOBS.kind else one)
+        for number, one in enumerate(documents, 1)
+        if one is not None
+    ]
 
 
 def _load_job(document: Manifest, namespace: str) -> PaddleJob:
@@ -94,7 +105,7 @@ def _load_job(document: Manifest, namespace: str) -> PaddleJob:
     written = {name: value for name, value in document.items() if name != "status"}
     if found := tuple(check(written, _schema(), "")):
         raise BadDocument(*found)
-    written = _without_nulls(written)
+    written = without_nulls(written)
     written["metadata"]["namespace"] = written["metadata"].get("namespace") or namespace
     try:
         job = msgspec.json.decode(msgspec.json.encode(written), type=PaddleJob)
@@ -131,10 +142,3 @@ def _schema() -> Schema:
         "properties": {**schema["properties"], "metadata": METADATA},
         "required": ["metadata", *schema["required"]],
     }
-
-
-def _without_nulls(value: Any) -> Any:
-    """The server drops what is null, and so do we; in lists it takes none."""
-    if isinstance(value, dict):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -33,9 +33,15 @@ class Problem:
 
     field: str
     message: str
+    line: int = 0
+    """Of the file in which the field is written, if there is one."""
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.message}"
+        return (
+            f"line {self.line}: {self.field}: {self.message}"
+            if self.line
+            else f"{self.field}: {self.message}"
+        )
 
 
 def check(value: Any, schema: Schema, field: str) -> Iterator[Problem]:
@@ -47,6 +53,9 @@ def check(value: Any, schema: Schema, field: str) -> Iterator[Problem]:
     elif isinstance(value, list):
         for position, item in enumerate(value):
             yield from check(item, schema["items"], f"{field}[{position}]")
+        if len(value) < schema.get("minItems", 0):
+            yield Problem(field, "must not be empty; add one")
+        yield from _check_keys(value, schema, field)
     else:
         yield from _check_scalar(value, schema, field)
 
@@ -63,15 +72,28 @@ def _check_object(value: dict[str, Any], schema: Schema, field: str) -> Iterator
     properties = schema.get("properties", {})
     for name in schema.get("required", ()):
         if value.get(name) is None:
-            yield Problem(_join(field, name), "is required; add it")
+            yield Problem(join(field, name), "is required; add it")
     if schema.get("x-kubernetes-preserve-unknown-fields"):
         return
     for name, item in value.items():
         known = properties.get(name) or schema.get("additionalProperties")
         if not known:
-            yield Problem(_join(field, name), "no such field" + _suggestion(name, properties))
+            yield Problem(join(field, name), "no such field" + _suggestion(name, properties))
         elif item is not None:
-            yield from check(item, known, _join(field, name))
+            yield from check(item, known, join(field, name))
+
+
+def _check_keys(value: list[Any], schema: Schema, field: str) -> Iterator[Problem]:
+    """In a list that is a map to the server, no two items have the same keys."""
+    keys = schema.get("x-kubernetes-list-map-keys")
+    seen: set[tuple[str, ...]] = set()
+    for position, item in enumerate(value if keys else ()):
+        if not isinstance(item, dict):
+            continue
+        name = tuple(str(item.get(key)) for key in keys or ())
+        if name in seen:
+            yield Problem(f"{field}[{position}]", f"is a second {_shown(' '.join(name))}; rename one of them")
+        seen.add(name)
 
 
 def _check_scalar(value: str | float, schema: Schema, field: str) -> Iterator[Problem]:
@@ -95,9 +117,16 @@ def _check_text(value: str, schema: Schema, field: str) -> Iterator[Problem]:
     if len(value) > schema.get("maxLength", len(value)):
         yield Problem(field, f"must be at most {schema['maxLength']} characters long, not {len(value)}")
     if "pattern" in schema and not re.fullmatch(schema["pattern"], value):
-        yield Problem(field, f"{_shown(value)} is not a quantity; write for example 2, 500m or 4Gi")
+        yield Problem(field, f"{_shown(value)} {_pattern_advice(schema)}")
     if schema.get("format") == "date-time" and not _TIME.fullmatch(value):
         yield Problem(field, f"{_shown(value)} is not a time; write for example 2026-01-31T12:00:00Z")
+
+
+def _pattern_advice(schema: Schema) -> str:
+    """Quantities and names are all that the CRDs have patterns for."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return "is not a quantity; write for example 2, 500m or 4Gi"
+    return "is no DNS label; use lower-case letters, digits and dashes, with no dash at the ends"
 
 
 def _suggestion(name: str, properties: Schema) -> str:
@@ -135,7 +164,14 @@ def _shown(value: Any) -> str:
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
 
 
-def _join(field: str, name: str) -> str:
+def join(field: str, name: str) -> str:
     if re.fullmatch(r"[\w-]+", name):
         return f"{field}.{name}".lstrip(".")
     return f"{field}[{name if name.isprintable() else _shown(name)}]"
+
+
+def without_nulls(value: Any) -> Any:
+    """The value as the server sees it: what is null is left out; in lists it takes none."""
+    if isinstance(value, dict):
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -8,17 +8,12 @@ import re
 from collections.abc import Iterator
 
 from .crd import pod_template_schema
+from .limits import size_problems
 from .names import ANNOTATION_PORT, LAST_PORT, PADDLE_PORT, pod_name
 from .paddlejob import PaddleJob, Role, RoleSpec, is_port, read_template
-from .schema_check import Problem, check
-
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-LONGEST_LABEL = 63
-_DNS_NAME = re.compile(rf"(?=.{{1,253}}\Z){_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
-_LABEL_WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_LABEL_ADVICE = (
-    "use at most 63 letters, digits, dashes, dots and underscores, with a letter or digit at each end"
-)
+from .pod_rules import pod_problems
+from .schema_check import Problem, check, without_nulls
+from .words import DNS_LABEL, LONGEST_LABEL, annotation_problems, is_dns_label, label_problems
 
 
 def spec_problems(job: PaddleJob) -> tuple[Problem, ...]:
@@ -44,34 +39,42 @@ def not_served(job: PaddleJob) -> tuple[Problem, ...]:
     )
 
 
-def is_dns_label(name: str) -> bool:
-    return len(name) <= LONGEST_LABEL and _DNS_LABEL.fullmatch(name) is not None
-
-
 def _find(job: PaddleJob) -> Iterator[Problem]:
-    name = job.metadata.name
-    if not _DNS_LABEL.fullmatch(name):
+    yield from _metadata_problems(job)
+    if job.spec.worker.replicas < 1:
+        yield Problem("spec.worker.replicas", "must be at least 1; a job needs a trainer")
+    for role, spec in job.roles.items():
+        yield from _role_problems(job, role, spec)
+    yield from _gang_problems(job)
+    yield from size_problems(job)
+
+
+def _metadata_problems(job: PaddleJob) -> Iterator[Problem]:
+    name, namespace = job.metadata.name, job.metadata.namespace
+    if not re.fullmatch(DNS_LABEL, name):
         yield Problem(
             "metadata.name",
             f"{name!r} is no DNS label, which pods need; use lower-case letters, digits and dashes",
         )
-    namespace = job.metadata.namespace
+    elif job.found_by_name and not name[0].isalpha():
+        yield Problem(
+            "metadata.name",
+            f"{name!r} begins with a digit, which the name of a Service may not; let it begin with a letter, "
+            "or use intranet PodIP",
+        )
     if not is_dns_label(namespace):
         yield Problem(
             "metadata.namespace",
             f"{namespace!r} is no name of a namespace; use at most {LONGEST_LABEL} lower-case letters, "
             "digits and dashes",
         )
-    yield from _label_problems(job.metadata.labels)
+    yield from label_problems(job.metadata.labels, "metadata.labels")
+    yield from annotation_problems(job.metadata.annotations, "metadata.annotations")
     yield from _port_problems(job.metadata.annotations)
-    if job.spec.worker.replicas < 1:
-        yield Problem("spec.worker.replicas", "must be at least 1; a job needs a trainer")
-    for role, spec in job.roles.items():
-        yield from _role_problems(name, role, spec)
 
 
-def _role_problems(job: str, role: Role, spec: RoleSpec) -> Iterator[Problem]:
-    longest = pod_name(job, role, spec.replicas - 1)
+def _role_problems(job: PaddleJob, role: Role, spec: RoleSpec) -> Iterator[Problem]:
+    longest = pod_name(job.metadata.name, role, spec.replicas - 1)
     if len(longest) > LONGEST_LABEL:
         spare = len(longest) - LONGEST_LABEL
         yield Problem(
@@ -79,22 +82,42 @@ def _role_problems(job: str, role: Role, spec: RoleSpec) -> Iterator[Problem]:
             f"too long: the pod name {longest!r} has {len(longest)} characters and may have {LONGEST_LABEL}; "
             f"shorten it by {spare}",
         )
+    yield from _elastic_problems(role, spec)
     field = f"spec.{role}.template"
-    template = read_template(spec.template)
+    template = without_nulls(read_template(spec.template))
     if found := tuple(check(template, pod_template_schema(), field)):
         yield from found
         return
-    if not template["spec"]["containers"]:
-        yield Problem(f"{field}.spec.containers", "must have at least one container; add one named paddle")
-    for kind in ("initContainers", "containers"):
-        for position, container in enumerate(template["spec"].get(kind) or ()):
-            if not container.get("image"):
-                yield Problem(f"{field}.spec.{kind}[{position}].image", "is required; name the image to run")
-    policy = template["spec"].get("restartPolicy") or "Never"
-    if policy not in {"Never", "OnFailure"}:
-        fault = "would never let the job end" if policy == "Always" else "is not known"
+    asks_for_host = bool(template["spec"].get("hostNetwork"))
+    if asks_for_host and not job.on_host_network:
         yield Problem(
-            f"{field}.spec.restartPolicy", f"{policy!r} {fault}; use Never (the default) or OnFailure"
+            f"{field}.spec.hostNetwork",
+            f"does not go with intranet {job.spec.effective_intranet}, as pods of one node would share an "
+            "address; use intranet: Host instead",
+        )
+    yield from pod_problems(template, field, on_host_network=job.on_host_network or asks_for_host)
+
+
+def _elastic_problems(role: Role, spec: RoleSpec) -> Iterator[Problem]:
+    if spec.requests is not None and spec.requests > spec.replicas:
+        yield Problem(
+            f"spec.{role}.requests",
+            f"must be at most replicas, {spec.replicas}, not {spec.requests}; lower it",
+        )
+    if spec.limits is not None and spec.limits < spec.replicas:
+        yield Problem(
+            f"spec.{role}.limits", f"must be at least replicas, {spec.replicas}, not {spec.limits}; raise it"
+        )
+
+
+def _gang_problems(job: PaddleJob) -> Iterator[Problem]:
+    policy = job.spec.scheduling_policy
+    total = sum(spec.replicas for spec in job.roles.values())
+    if policy is not None and policy.min_available is not None and policy.min_available > total:
+        yield Problem(
+            "spec.schedulingPolicy.minAvailable",
+            f"must be at most {total}, the number of pods, not {policy.min_available}; lower it, or leave it "
+            "out",
         )
 
 
@@ -105,12 +128,3 @@ def _port_problems(annotations: dict[str, str]) -> Iterator[Problem]:
             f"metadata.annotations[{ANNOTATION_PORT}]",
             f"{written!r} is no port; use a number from 1 to {LAST_PORT}, or leave it out for {PADDLE_PORT}",
         )
-
-
-def _label_problems(labels: dict[str, str]) -> Iterator[Problem]:
-    for name, value in labels.items():
-        domain, slash, word = name.rpartition("/")
-        if not _LABEL_WORD.fullmatch(word) or (slash and not _DNS_NAME.fullmatch(domain)):
-            yield Problem("metadata.labels", f"{name!r} is no name of a label; {_LABEL_ADVICE}")
-        if value and not _LABEL_WORD.fullmatch(value):
-            yield Problem(f"metadata.labels[{name}]", f"{value!r} is no value of a label; {_LABEL_ADVICE}")

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.paddlejob import PaddleJob, PodTemplate, read_template
+from paddle_operator.api.quantities import quantity
 from paddle_operator.api.schema_check import Problem
 
 from .images import Images
 from .machine import Machine
-from .quantities import quantity
 from .variables import NO_FIELD, is_field
 from .volumes import COPIES, LEADS_OUT, MAKERS, SHARED_MEMORY, host_path_problem, in_memory, leaves_its_folder
 

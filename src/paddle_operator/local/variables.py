@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from paddle_operator.api.meta import Key, Manifest
+from paddle_operator.api.quantities import quantity, shown
 
-from .quantities import quantity, shown
 from .supplies import NotYet, Supplies
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")

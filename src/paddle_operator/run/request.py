@@ -3,10 +3,11 @@
 import sys
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paddle_operator.api.documents import BadDocument
+from paddle_operator.api.lines import Lines
 from paddle_operator.api.load import METADATA, NO_JOB, Contents, load_file
 from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.paddlejob import PaddleJob
@@ -46,6 +47,8 @@ class Source:
     name: str
     text: str
     folder: Path
+    document: int = 1
+    """Of a job: which document of the file it is."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,11 @@ def load(
             contents.append((source, load_file(source.text, namespace, edit)))
         except BadDocument as bad:
             wrong += [f"{source.name}: {problem}" for problem in bad.problems]
-    jobs = tuple((source, job) for source, found in contents for job in found.jobs)
+    jobs = tuple(
+        (replace(source, document=number), job)
+        for source, found in contents
+        for number, job in zip(found.numbers, found.jobs, strict=True)
+    )
     others = [(source, document) for source, found in contents for document in found.others]
     wrong += [*_namesakes(jobs), *_faults(others)]
     if not jobs and not wrong:
@@ -94,7 +101,11 @@ def load(
 
 
 def refuse_where(request: Request, find: Callable[[PaddleJob], Iterable[Problem]]) -> None:
-    wrong = [complaint(source, job, problem) for source, job in request.jobs for problem in find(job)]
+    wrong = []
+    for source, job in request.jobs:
+        if found := tuple(find(job)):
+            lines = Lines(source.text, source.document)
+            wrong += [f"{source.name}: line {lines.of(one.field)}: {_of(job)}: {one}" for one in found]
     if wrong:
         raise Refused(wrong)
 
@@ -108,7 +119,11 @@ def dropped_variables_in(request: Request) -> list[str]:
 
 
 def complaint(source: Source, job: PaddleJob, problem: Problem) -> str:
-    return f"{source.name}: job {job.metadata.name}: {problem}"
+    return f"{source.name}: {_of(job)}: {problem}"
+
+
+def _of(job: PaddleJob) -> str:
+    return f"job {job.metadata.name}"
 
 
 def _read(name: str) -> Iterator[Source]:

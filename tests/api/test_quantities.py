@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddle_operator.local.quantities import quantity, shown
+from paddle_operator.api.quantities import quantity, shown
 
 AMOUNTS = st.fractions(min_value=0, max_value=2**60)
 
