@@ -83,6 +83,25 @@ async def test_servers_cannot_be_added_to_a_job(world: World) -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "field"),
+    [
+        ({}, {"intranet": "Host"}, "spec.intranet"),
+        ({"intranet": "Service"}, {"intranet": "PodIP"}, "spec.intranet"),
+        ({"withGloo": 1}, {"withGloo": 0}, "spec.withGloo"),
+        ({"withGloo": 1}, {}, "spec.withGloo"),
+    ],
+)
+def test_how_peers_find_each_other_is_fixed(
+    world: World, before: Manifest, after: Manifest, field: str
+) -> None:
+    assert apply(world, make.manifest(**before)).returncode == 0
+    result = apply(world, make.manifest(**after))
+    assert result.returncode != 0
+    assert f"{field}: " in result.stderr
+    assert "delete the job and create it anew" in result.stderr
+
+
+@pytest.mark.parametrize(
     ("spec", "field"),
     [
         ({"worker": {"replicas": 0, "template": make.template()}}, "spec.worker.replicas"),

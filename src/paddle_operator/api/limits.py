@@ -31,7 +31,7 @@ def size_problems(job: PaddleJob) -> Iterator[Problem]:
     if job.on_host_network and ANNOTATION_PORT in job.metadata.annotations and last >= 2**16:
         yield Problem(
             f"metadata.annotations[{ANNOTATION_PORT}]",
-            f"{job.port} is too high: {total} pods take {PORTS_PER_POD} ports each, which would end at {last}; "
+            f"{job.port} is too high: {total} pods take {PORTS_PER_POD} ports each, the last one {last}; "
             f"use at most {2**16 - PORTS_PER_POD * total}, or leave it out",
         )
     for role, variable in LISTS.items():
