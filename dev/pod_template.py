@@ -21,12 +21,12 @@ QUANTITY_PATTERN = rf"^{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE]{_NUMBER}))?$"
 STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 # What a template's metadata may hold; the server would otherwise drop labels and annotations in silence.
 # Names, owners and finalizers of pods are the operator's: those of a template are refused, not ignored.
-# creationTimestamp is there because Go programs print it as null.
+# creationTimestamp is there because Go programs print it as null; with a format, servers take a list too.
 EMBEDDED_METADATA: Schema = {
     "type": "object",
     "properties": {
         "annotations": STRINGS,
-        "creationTimestamp": {"type": "string", "format": "date-time", "nullable": True},
+        "creationTimestamp": {"type": "string", "nullable": True},
         "labels": STRINGS,
     },
 }
