@@ -127,7 +127,7 @@ async def test_a_finished_job_costs_no_request_after_a_restart(world: World, nod
     await patch(world, PADDLE_JOBS, "resnet", {"metadata": {"annotations": {"note": "1"}}})
     await asyncio.sleep(2)
     after = tally(world.requests()[before:])
-    assert set(after) <= {"list paddlejobs", "list pods", "list configmaps"}
+    assert set(after) <= {"list paddlejobs", "list pods", "list services", "list configmaps"}
     assert tally(world.requests())["get pods"] == 0
 
 
