@@ -7,8 +7,8 @@ import pytest
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.paddlejob import Role
-from paddle_operator.paddlejob.endpoints import Endpoint, Slot
-from paddle_operator.paddlejob.environment import OURS, shared_variables
+from paddle_operator.paddlejob.endpoints import Slot
+from paddle_operator.paddlejob.environment import OURS
 from paddle_operator.paddlejob.pods import build_pod, dropped_variables_of
 
 
@@ -153,17 +153,3 @@ def test_two_pods_share_nothing_that_one_could_change() -> None:
 
 def test_restart_policy_is_never_unless_the_user_says_otherwise() -> None:
     assert built()["spec"]["restartPolicy"] == "Never"
-
-
-def test_what_all_pods_share() -> None:
-    assert shared_variables(
-        make.paddlejob(),
-        {Role.WORKER: [Endpoint("198.18.0.1", 2379), Endpoint("198.18.0.2", 2379)]},
-    ) == {
-        "PADDLE_JOB_ID": "team-resnet",
-        "PADDLE_PORT": "2379",
-        "PADDLE_TRAINERS": "198.18.0.1,198.18.0.2",
-        "PADDLE_TRAINERS_NUM": "2",
-        "PADDLE_TRAINER_ENDPOINTS": "198.18.0.1:2379,198.18.0.2:2379",
-        "TRAINER_PORTS_NUM": "20",
-    }
