@@ -59,7 +59,7 @@ training: $(environment) ## tests that train with real PaddlePaddle, on one mach
 
 .PHONY: apiserver
 apiserver: binaries ## tests against a real kube-apiserver and etcd
-	$(venv_python) -m pytest -m apiserver
+	$(venv_python) -m pytest -n 3 --dist=loadfile -m apiserver
 
 .PHONY: e2e
 e2e: ## whole jobs in real containers: kubelet, containerd, DNS, real Paddle (needs root); all set-up included

@@ -50,6 +50,11 @@ def in_first_container(role: str = "worker", **fields: Any) -> Manifest:
     return in_pod(role, initContainers=[{**PAUSE, **fields}])
 
 
+def on_host(manifest: Manifest) -> Manifest:
+    """Without this the kind itself refuses hostNetwork in a template, whoever asks."""
+    return {**manifest, "spec": {**manifest["spec"], "intranet": "Host"}}
+
+
 def with_volume(role: str = "worker", **source: Any) -> Manifest:
     return in_pod(role, volumes=[{"name": "data", **source}])
 
@@ -62,12 +67,12 @@ TRICKS = {
     # The network of the node.
     "intranet-host": Trick(job(intranet="Host"), "spec.intranet", HOST_NETWORK),
     "intranet-host-network": Trick(job(intranet="HostNetwork"), "spec.intranet", HOST_NETWORK),
-    "host-network": Trick(in_pod(hostNetwork=True), f"{POD}.hostNetwork", HOST_NETWORK),
+    "host-network": Trick(on_host(in_pod(hostNetwork=True)), f"{POD}.hostNetwork", HOST_NETWORK),
     "host-network-of-servers": Trick(
-        in_pod("ps", hostNetwork=True), "spec.ps.template.spec.hostNetwork", HOST_NETWORK
+        on_host(in_pod("ps", hostNetwork=True)), "spec.ps.template.spec.hostNetwork", HOST_NETWORK
     ),
     "host-network-of-heter": Trick(
-        in_pod("heter", hostNetwork=True), "spec.heter.template.spec.hostNetwork", HOST_NETWORK
+        on_host(in_pod("heter", hostNetwork=True)), "spec.heter.template.spec.hostNetwork", HOST_NETWORK
     ),
     "host-port": Trick(
         in_container(ports=[{"containerPort": 80}, {"containerPort": 22, "hostPort": 22}]),
