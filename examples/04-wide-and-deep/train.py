@@ -59,6 +59,7 @@ def wait_for_servers() -> None:
     """Until each accepts connections: Paddle 2.6 does this by itself, but 3.0 does not, and then fails."""
     for endpoint in fleet.server_endpoints():
         host, _, port = endpoint.rpartition(":")
+        print(f"waiting for server {endpoint}", flush=True)
         while True:
             # Not yet listening; or, where servers have names, not yet known by it.
             with suppress(OSError), socket.create_connection((host, int(port)), timeout=5):

@@ -183,7 +183,7 @@ def render(files: Files, namespace: Namespace = "default") -> None:
         refuse_where(request, not_served)
     except Refused as refused:
         raise _complaint(*refused.lines) from None
-    for line in dropped_variables_in(request):
+    for line in (*dropped_variables_in(request), *request.passed_over):
         _warn(line)
     _print_documents([manifest for _, job in request.jobs for manifest in render_job(job)])
 

@@ -86,7 +86,7 @@ def test_the_exit_code_is_0_only_for_completed(end: End, phases: list[str], code
         (
             End.TIMED_OUT,
             job("Running"),
-            "team/resnet out of time (--timeout) after 12.3 s; it was Running: 2 pods run",
+            "team/resnet out of time (--timeout) after 12.3 s; it was Running: 2 pods run; --logs shows what its pods say",
         ),
         (
             End.INTERRUPTED,

@@ -92,21 +92,21 @@ def _check_keys(value: list[Any], schema: Schema, field: str) -> Iterator[Proble
             continue
         name = tuple(str(item.get(key)) for key in keys or ())
         if name in seen:
-            yield Problem(f"{field}[{position}]", f"is a second {_shown(' '.join(name))}; rename one of them")
+            yield Problem(f"{field}[{position}]", f"is a second {shown(' '.join(name))}; rename one of them")
         seen.add(name)
 
 
 def _check_scalar(value: str | float, schema: Schema, field: str) -> Iterator[Problem]:
     if "enum" in schema and value not in schema["enum"]:
         allowed = ", ".join(repr(one) for one in schema["enum"] if one != "")
-        yield Problem(field, f"{_shown(value)} is not known; use one of {allowed}")
+        yield Problem(field, f"{shown(value)} is not known; use one of {allowed}")
     if isinstance(value, int | float):
         if not _LEAST <= value <= _MOST:
-            yield Problem(field, f"must be a whole number of at most 64 bits, not {_shown(value)}")
+            yield Problem(field, f"must be a whole number of at most 64 bits, not {shown(value)}")
         if value < schema.get("minimum", value):
-            yield Problem(field, f"must be at least {schema['minimum']}, not {_shown(value)}")
+            yield Problem(field, f"must be at least {schema['minimum']}, not {shown(value)}")
         if value > schema.get("maximum", value):
-            yield Problem(field, f"must be at most {schema['maximum']}, not {_shown(value)}")
+            yield Problem(field, f"must be at most {schema['maximum']}, not {shown(value)}")
     else:
         yield from _check_text(value, schema, field)
 
@@ -117,9 +117,9 @@ def _check_text(value: str, schema: Schema, field: str) -> Iterator[Problem]:
     if len(value) > schema.get("maxLength", len(value)):
         yield Problem(field, f"must be at most {schema['maxLength']} characters long, not {len(value)}")
     if "pattern" in schema and not re.fullmatch(schema["pattern"], value):
-        yield Problem(field, f"{_shown(value)} {_pattern_advice(schema)}")
+        yield Problem(field, f"{shown(value)} {_pattern_advice(schema)}")
     if schema.get("format") == "date-time" and not _TIME.fullmatch(value):
-        yield Problem(field, f"{_shown(value)} is not a time; write for example 2026-01-31T12:00:00Z")
+        yield Problem(field, f"{shown(value)} is not a time; write for example 2026-01-31T12:00:00Z")
 
 
 def _pattern_advice(schema: Schema) -> str:
@@ -146,7 +146,7 @@ def _described(value: Any) -> str:
     if value is None:
         return "empty"
     words = {dict: "an object", list: "a list", bool: f"{value!r}".lower()}
-    return words.get(type(value)) or _shown(value)
+    return words.get(type(value)) or shown(value)
 
 
 def _remedy(value: Any, schema: Schema) -> str:
@@ -155,10 +155,12 @@ def _remedy(value: Any, schema: Schema) -> str:
         return "; write it in quotes"
     if wanted in {"integer", "number"} and isinstance(value, str) and value.isdecimal():
         return "; remove the quotes"
-    return f"; write [{_shown(value)}]" if wanted == "array" and isinstance(value, str) else ""
+    if wanted == "array" and isinstance(value, str) and schema["items"].get("type") == "string":
+        return f"; write {shown(value.split())}"
+    return ""
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """The value as a person may see it: on one line, and not a page of it."""
     shown = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
@@ -167,7 +169,7 @@ def _shown(value: Any) -> str:
 def join(field: str, name: str) -> str:
     if re.fullmatch(r"[\w-]+", name):
         return f"{field}.{name}".lstrip(".")
-    return f"{field}[{name if name.isprintable() else _shown(name)}]"
+    return f"{field}[{name if name.isprintable() else shown(name)}]"
 
 
 def without_nulls(value: Any) -> Any:

@@ -6,14 +6,17 @@ server has seen, are judged here alone.
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from .crd import pod_template_schema
 from .limits import size_problems
 from .names import ANNOTATION_PORT, LAST_PORT, PADDLE_PORT, pod_name
-from .paddlejob import PaddleJob, Role, RoleSpec, is_port, read_template
+from .paddlejob import Mode, PaddleJob, Role, RoleSpec, is_port, read_template, training_container_of
 from .pod_rules import pod_problems
-from .schema_check import Problem, check, without_nulls
+from .schema_check import Problem, check, shown, without_nulls
 from .words import DNS_LABEL, LONGEST_LABEL, annotation_problems, is_dns_label, label_problems
+
+LAUNCHER = "paddle.distributed.launch"
 
 
 def spec_problems(job: PaddleJob) -> tuple[Problem, ...]:
@@ -54,7 +57,7 @@ def _metadata_problems(job: PaddleJob) -> Iterator[Problem]:
     if not re.fullmatch(DNS_LABEL, name):
         yield Problem(
             "metadata.name",
-            f"{name!r} is no DNS label, which pods need; use lower-case letters, digits and dashes",
+            f"{shown(name)} is no DNS label, which pods need; use lower-case letters, digits and dashes",
         )
     elif job.found_by_name and not name[0].isalpha():
         yield Problem(
@@ -62,10 +65,18 @@ def _metadata_problems(job: PaddleJob) -> Iterator[Problem]:
             f"{name!r} begins with a digit, which the name of a Service may not; let it begin with a letter, "
             "or use intranet PodIP",
         )
+    pods = [pod_name(name, role, spec.replicas - 1) for role, spec in job.roles.items()]
+    if (length := max(map(len, pods), default=0)) > LONGEST_LABEL:
+        longest = max(pods, key=len)
+        yield Problem(
+            "metadata.name",
+            f"too long: the pod name {shown(longest)} has {length} characters and may have {LONGEST_LABEL}; "
+            f"shorten it by {length - LONGEST_LABEL}",
+        )
     if not is_dns_label(namespace):
         yield Problem(
             "metadata.namespace",
-            f"{namespace!r} is no name of a namespace; use at most {LONGEST_LABEL} lower-case letters, "
+            f"{shown(namespace)} is no name of a namespace; use at most {LONGEST_LABEL} lower-case letters, "
             "digits and dashes",
         )
     yield from label_problems(job.metadata.labels, "metadata.labels")
@@ -74,14 +85,6 @@ def _metadata_problems(job: PaddleJob) -> Iterator[Problem]:
 
 
 def _role_problems(job: PaddleJob, role: Role, spec: RoleSpec) -> Iterator[Problem]:
-    longest = pod_name(job.metadata.name, role, spec.replicas - 1)
-    if len(longest) > LONGEST_LABEL:
-        spare = len(longest) - LONGEST_LABEL
-        yield Problem(
-            "metadata.name",
-            f"too long: the pod name {longest!r} has {len(longest)} characters and may have {LONGEST_LABEL}; "
-            f"shorten it by {spare}",
-        )
     yield from _elastic_problems(role, spec)
     field = f"spec.{role}.template"
     template = without_nulls(read_template(spec.template))
@@ -96,6 +99,19 @@ def _role_problems(job: PaddleJob, role: Role, spec: RoleSpec) -> Iterator[Probl
             "address; use intranet: Host instead",
         )
     yield from pod_problems(template, field, on_host_network=job.on_host_network or asks_for_host)
+    if job.spec.mode is Mode.PS:
+        yield from _launcher_problems(template["spec"], f"{field}.spec")
+
+
+def _launcher_problems(pod: dict[str, Any], field: str) -> Iterator[Problem]:
+    training = training_container_of(pod)
+    words = [*(training.get("command") or ()), *(training.get("args") or ())]
+    if LAUNCHER in words:
+        yield Problem(
+            f"{field}.containers[{pod['containers'].index(training)}].command",
+            f"{LAUNCHER} takes servers for workers, and all would wait for each other for ever; "
+            "run the script itself: python train.py",
+        )
 
 
 def _elastic_problems(role: Role, spec: RoleSpec) -> Iterator[Problem]:

@@ -128,6 +128,7 @@ def _describe(seen: Observed, suspect: _Suspect) -> Failure:
     reason = (pod.status.reason if pod is not None else "") or (end.reason if end is not None else "")
     if seen.verdicts[suspect.name] is not Verdict.FAILED:
         code, reason = 0, SERVER_ENDED
+        container = seen.training_status(suspect.name)
     return Failure(
         role=suspect.slot.role,
         rank=suspect.slot.rank,

@@ -26,11 +26,11 @@ PROTOBUF_TOO_NEW = (
     "this Paddle cannot read what protobuf 7 writes: install protobuf<7 (Paddle 2.6: protobuf<5)"
 )
 SERVER_STOPPED_SERVING = (
-    "look at its log: a server that cannot bind its port ends like this, and so does a script that returns "
-    "from run_server; restartPolicy OnFailure does not bring back what it knew"
+    "look at its log: a server that cannot bind its port ends like this, and so does a script whose "
+    "run_server returns"
 )
-# Exit codes from here on are signals, and 0 is none: they say nothing of the program.
-FIRST_SIGNAL_CODE = 128
+# From here on the command could not be run at all (126, 127), or a signal ended it.
+FIRST_CODE_OF_OTHERS = 126
 
 
 class _Saying(NamedTuple):
@@ -61,7 +61,7 @@ def hint(seen: Observed, failure: Failure) -> str:
     if failure.reason == SERVER_ENDED:
         return SERVER_STOPPED_SERVING
     code = failure.exit_code
-    by_program = code is not None and 0 < code < FIRST_SIGNAL_CODE
+    by_program = code is not None and 0 < code < FIRST_CODE_OF_OTHERS
     return next(iter(meanings), PERHAPS_NO_SERVERS if by_program and not last_words else "")
 
 

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -132,7 +132,17 @@ def prepare(options: Options) -> Prepared:
     ]
     told += [*dropped_variables_in(request), *request.passed_over]
     volumes = _make_folders(options, needs_volumes=any(claims(job) for _, job in request.jobs))
+    told += _empty_claims(request, volumes)
     return Prepared(request, images, metric, machine, timeout_seconds, volumes, told)
+
+
+def _empty_claims(request: Request, volumes: Path) -> Iterator[str]:
+    """A new claim is an empty folder, and a script that looks for its data there does not know why."""
+    keys = {Key(job.metadata.namespace, claim) for _, job in request.jobs for claim in claims(job)}
+    for key in sorted(keys):
+        folder = volumes / key.namespace / key.name
+        if not folder.is_dir() or not any(folder.iterdir()):
+            yield f"claim {key.name} is the empty folder {folder}: put there what the job shall find in it"
 
 
 def execute(prepared: Prepared, screen: Screen, place: Workspace) -> Result:

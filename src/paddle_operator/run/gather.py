@@ -172,9 +172,9 @@ def _state(pod: Pod) -> tuple[str, str]:
     if status.phase in ENDED_PHASES and end is not None and end.exit_code == 0 and not status.reason:
         return "Succeeded", ""
     if status.phase in ENDED_PHASES:
-        stopped = pod.spec.active_deadline_seconds == STOP_AFTER_SECONDS
-        told = "ended by the operator" if stopped and status.reason else status.reason
-        return status.phase, told or _first_reason(training, *everyone)
+        if status.reason and pod.spec.active_deadline_seconds == STOP_AFTER_SECONDS:
+            return "Stopped", "by the operator"
+        return status.phase, status.reason or _first_reason(training, *everyone)
     if pod.metadata.terminating:
         return "Terminating", ""
     if status.phase == "Pending":

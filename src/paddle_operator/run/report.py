@@ -55,8 +55,10 @@ def _verdict(job: PaddleJob, scene: JobScene, end: End) -> str:
     if job.status.phase == Phase.FAILED:
         condition = find_condition(job.status.conditions, FAILED)
         return f"{name} Failed {after}: {condition.message if condition else 'no reason is known'}"
-    how = "stopped by you" if end is End.INTERRUPTED else "out of time (--timeout)"
-    return f"{name} {how} {after}; it was {verdict(scene) or 'not started'}"
+    before = f"it was {verdict(scene) or 'not started'}"
+    if end is End.INTERRUPTED:
+        return f"{name} stopped by you {after}; {before}"
+    return f"{name} out of time (--timeout) {after}; {before}; --logs shows what its pods say"
 
 
 def _style(job: PaddleJob) -> str:
