@@ -173,3 +173,11 @@ def test_the_training_container_is_blamed_before_its_sidecars() -> None:
     failure = find_failure(make.observed(job, make.pod(job, 0, "Failed", containerStatuses=statuses)))
     assert failure is not None
     assert (failure.container, failure.exit_code) == ("paddle", 1)
+
+
+def test_a_pod_that_ends_because_it_is_deleted_is_lost_and_not_at_fault() -> None:
+    job = make.paddlejob(workers=1)
+    leaving = make.pod(job, 0, "Failed", exit_code=143, metadata={"deletionTimestamp": NOW.isoformat()})
+    failure = find_failure(make.observed(job, leaving))
+    assert failure is not None
+    assert failure.reason == "PodLost"

@@ -77,6 +77,9 @@ def test_the_exit_code_is_0_only_for_completed(end: End, phases: list[str], code
     assert exit_code(result(*map(job, phases), end=end)) == code
 
 
+LOGS_TELL = "--logs shows what its pods say"
+
+
 @pytest.mark.parametrize(
     ("end", "one", "line"),
     [
@@ -86,7 +89,7 @@ def test_the_exit_code_is_0_only_for_completed(end: End, phases: list[str], code
         (
             End.TIMED_OUT,
             job("Running"),
-            "team/resnet out of time (--timeout) after 12.3 s; it was Running: 2 pods run; --logs shows what its pods say",
+            "team/resnet out of time (--timeout) after 12.3 s; it was Running: 2 pods run; " + LOGS_TELL,
         ),
         (
             End.INTERRUPTED,

@@ -125,7 +125,11 @@ def _describe(seen: Observed, suspect: _Suspect) -> Failure:
     container = next(iter(suspect.broken), None)
     end = container.state.terminated if container is not None else None
     code = end.exit_code if end is not None else None
-    reason = (pod.status.reason if pod is not None else "") or (end.reason if end is not None else "")
+    reason = end.reason if end is not None else ""
+    if pod is not None and pod.metadata.terminating:
+        reason = POD_LOST  # it ended because somebody deletes it
+    if pod is not None and pod.status.reason:
+        reason = pod.status.reason
     if seen.verdicts[suspect.name] is not Verdict.FAILED:
         code, reason = 0, SERVER_ENDED
         container = seen.training_status(suspect.name)
