@@ -176,6 +176,12 @@ async def test_time_stands_still_when_a_job_has_ended(stage: Stage) -> None:
             "Starting",
             "NoMap: m is missing",
         ),
+        (
+            "Pending",
+            {"podIP": "1", **main(waits("CreateContainerConfigError", 'configmap "mnist" not found'))},
+            "Starting",
+            "waits for its peers",
+        ),
         ("Running", main(RUNS), "Running", ""),
         ("Running", main(waits("CrashLoopBackOff")), "Running", "CrashLoopBackOff"),
         ("Running", main(RUNS, waits("CrashLoopBackOff")), "Running", ""),
@@ -191,6 +197,14 @@ async def test_states_and_reasons(stage: Stage, phase: str, said: Manifest, stat
     await stage.pod(phase=phase, **said)
     pod = await stage.the_pod()
     assert (pod.state, pod.reason) == (state, reason)
+
+
+async def test_a_pod_that_the_operator_has_stopped_has_not_failed(stage: Stage) -> None:
+    await stage.job()
+    target = await stage.pod(phase="Failed", reason="DeadlineExceeded", **main(ended(143)))
+    await stage.memory.patch(target, {"spec": {"activeDeadlineSeconds": 1}})
+    pod = await stage.the_pod()
+    assert (pod.state, pod.reason) == ("Stopped", "by the operator")
 
 
 async def test_a_pod(stage: Stage) -> None:

@@ -20,6 +20,8 @@ from .scene import JobScene, Measurement, PodScene, Scene
 from .tail import Tail
 
 MOST_MEASUREMENTS = 4096
+STOPPED = "Stopped"
+"""Neither failed nor succeeded: a server whose work is done, or who outlived a failed peer."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Gatherer:
         training, *_ = trace.tails
         for container, tail in trace.tails.items():
             name = trace.scene.name if container == training else f"{trace.scene.name}/{container}"
-            lines = tail.new_lines(is_complete=trace.scene.state in ENDED_PHASES)
+            lines = tail.new_lines(is_complete=trace.scene.state in {*ENDED_PHASES, STOPPED})
             read += [Line(name, trace.index, text) for text in lines]
             if container == training:
                 self._measure(trace, tail, lines)
@@ -150,6 +152,9 @@ class Gatherer:
 def _pod_scene(pod: Pod) -> PodScene:
     labels = pod.metadata.labels
     state, reason = _state(pod)
+    owner = pod.metadata.controller
+    if owner is not None and reason.endswith(f'configmap "{owner.name}" not found'):
+        reason = "waits for its peers"  # the map with their addresses is on its way
     return PodScene(
         name=pod.metadata.name,
         role=labels.get(LABEL_RES_TYPE, ""),
@@ -173,7 +178,7 @@ def _state(pod: Pod) -> tuple[str, str]:
         return "Succeeded", ""
     if status.phase in ENDED_PHASES:
         if status.reason and pod.spec.active_deadline_seconds == STOP_AFTER_SECONDS:
-            return "Stopped", "by the operator"
+            return STOPPED, "by the operator"
         return status.phase, status.reason or _first_reason(training, *everyone)
     if pod.metadata.terminating:
         return "Terminating", ""

@@ -19,7 +19,7 @@ class PodScene:
     address: str
     """Empty until the pod has one."""
     state: str
-    """One of Pending, Starting, Running, Succeeded, Failed, Terminating."""
+    """One of Pending, Starting, Running, Succeeded, Failed, Stopped, Terminating."""
     reason: str
     """Why it is in that state, if that needs a word: `CreateContainerConfigError`, `exit code 1`, ..."""
     restarts: int

@@ -103,7 +103,7 @@ def _most_urgent(
 
 def _pod_urgency(pod: PodScene) -> tuple[int, ...]:
     """Failed, then not yet running, then running, then done; of each, the lowest ranks."""
-    return {"Failed": 0, "Running": 2, "Succeeded": 3}.get(pod.state, 1), pod.rank
+    return {"Failed": 0, "Running": 2, "Succeeded": 3, "Stopped": 3}.get(pod.state, 1), pod.rank
 
 
 def _rest(things: str, states: Sequence[str], *, is_all: bool) -> list[Part]:
