@@ -50,8 +50,12 @@ format: $(environment) ## repair what ruff can repair
 	ruff format .
 
 .PHONY: unit
-unit: $(environment) ## tests that need nothing but Python
-	$(venv_python) -m pytest -n auto --maxprocesses=4 --dist=worksteal -m "not apiserver and not paddle and not node"
+unit: $(environment) ## tests that need nothing but Python; of the simulator a sample, drawn by the day or by SAMPLE=word
+	SAMPLE=$${SAMPLE:-$$(date +%j)} $(venv_python) -m pytest -n auto --maxprocesses=4 --dist=worksteal -m "not apiserver and not paddle and not node"
+
+.PHONY: simulate
+simulate: $(environment) ## all that the simulator knows: every fault at every step of every life
+	SIMULATE=all $(venv_python) -m pytest -n auto --maxprocesses=4 --dist=worksteal tests/simulation
 
 .PHONY: training
 training: $(environment) ## tests that train with real PaddlePaddle, on one machine

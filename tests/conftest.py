@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import sampling
 from tally import TALLY
 from world import OPERATOR, OPERATOR_RULES, World, unique_name
 
@@ -113,6 +114,10 @@ async def node(apiserver: ControlPlane, admin: Transport, namespace: str) -> Asy
     """Plays the pods of the test's namespace."""
     async with World(apiserver, namespace, admin).fake_node() as fake:
         yield fake
+
+
+def pytest_report_header() -> str:
+    return sampling.header()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

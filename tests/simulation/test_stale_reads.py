@@ -10,6 +10,7 @@ from math import inf
 
 import pytest
 from oracle import check_end, undisturbed
+from sampling import sample
 from simulated import live
 from simulated_connection import CrashAt, Faults, LateChange, Moment, StaleList
 from tally import TALLY
@@ -44,7 +45,7 @@ def test_a_watch_that_is_late_from_any_change_on_changes_nothing_in_the_end(
     lag: float, name: str, kind: AnyResource
 ) -> None:
     calm, end = undisturbed(name)
-    for number in range(1, calm.witness.told[kind] + 1):
+    for number in sample(range(1, calm.witness.told[kind] + 1), "late", name, kind, lag):
         life = live(LIVES[name], Faults(late=LateChange(kind, number, lag)))
         life.check()
         check_end(life, end, f"{kind} late by {lag} from change {number} on")
@@ -59,7 +60,7 @@ def test_a_restart_that_looks_back_in_time_changes_nothing_in_the_end(
 ) -> None:
     """Crash after each write in turn; the first list of a kind that the next process makes is an old one."""
     calm, end = undisturbed(name)
-    for write in range(1, len(calm.witness.writes) + 1):
+    for write in sample(range(1, len(calm.witness.writes) + 1), "stale", name, kind, lag):
         faults = Faults(crash=CrashAt(write, Moment.AFTER), stale=StaleList(kind, 2, lag))
         life = live(LIVES[name], faults)
         life.check()
