@@ -7,7 +7,7 @@ fits a process fits the map.
 from collections.abc import Iterator
 
 from .names import ANNOTATION_PORT, HOST_PORTS, LAST_PORT, PORTS_PER_POD, pod_name
-from .paddlejob import Mode, PaddleJob, Role
+from .paddlejob import PaddleJob, Role
 from .schema_check import Problem
 
 # Linux takes no longer NAME=value, its final NUL included.
@@ -60,6 +60,4 @@ def most_that_fit(job: PaddleJob, role: Role) -> int:
 def _longest_address(job: PaddleJob, role: Role, index: int) -> int:
     if not job.found_by_name:
         return _LONGEST_IPV4
-    name = pod_name(job.metadata.name, role, index)
-    # With bare names Paddle's launcher hangs; parameter servers do not go through it.
-    return len(name if job.spec.mode is Mode.PS else f"{name}.{job.metadata.namespace}.svc")
+    return len(job.service_host(pod_name(job.metadata.name, role, index)))

@@ -215,6 +215,15 @@ class PaddleJob(KubeObject, frozen=True):
         """Peers find each other by names that are known before any pod exists."""
         return self.spec.effective_intranet is Intranet.SERVICE
 
+    def service_host(self, pod: str) -> str:
+        """The name by which peers find a pod through its service.
+
+        Paddle's launcher takes a name for an address only if there is a dot in it. A parameter server binds
+        its own name, which the pod's hosts file has without dots at once, and the cluster's DNS only after a
+        while.
+        """
+        return pod if self.spec.mode is Mode.PS else f"{pod}.{self.metadata.namespace}.svc"
+
     @property
     def roles(self) -> dict[Role, RoleSpec]:
         """The roles that have pods, servers first: the order in which pods are created."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.paddlejob import PaddleJob, Role, port_in
 
-from .endpoints import Endpoint, port_of, service_host, slots_of
+from .endpoints import Endpoint, port_of, slots_of
 from .environment import shared_variables
 from .labels import job_labels, owner_reference
 from .observed import Observed
@@ -41,5 +41,5 @@ def missing_config_map(seen: Observed) -> Manifest | None:
 
 def endpoints_by_name(job: PaddleJob) -> dict[str, Endpoint]:
     return {
-        name: Endpoint(service_host(job, name), port_of(job, slot)) for name, slot in slots_of(job).items()
+        name: Endpoint(job.service_host(name), port_of(job, slot)) for name, slot in slots_of(job).items()
     }

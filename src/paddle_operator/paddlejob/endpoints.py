@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.names import PORTS_PER_POD, pod_name
-from paddle_operator.api.paddlejob import Mode, PaddleJob, Role
+from paddle_operator.api.paddlejob import PaddleJob, Role
 
 
 class Slot(NamedTuple):
@@ -48,15 +48,6 @@ def port_of(job: PaddleJob, slot: Slot) -> int:
     counts = {role: spec.replicas for role, spec in job.roles.items()}
     before = sum(counts[role] for role in [*counts][: [*counts].index(slot.role)])
     return job.status.host_port + PORTS_PER_POD * (before + slot.rank)
-
-
-def service_host(job: PaddleJob, pod: str) -> str:
-    """The name by which peers find a pod through its service.
-
-    Paddle's launcher takes a name for an address only if there is a dot in it. A parameter server binds its
-    own name, which the pod's hosts file has without dots at once, and the cluster's DNS only after a while.
-    """
-    return pod if job.spec.mode is Mode.PS else f"{pod}.{job.metadata.namespace}.svc"
 
 
 def ipv4_address(pod: Pod) -> str:

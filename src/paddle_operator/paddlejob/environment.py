@@ -15,7 +15,7 @@ from typing import Any
 from paddle_operator.api.names import GLOO_PORT, PORTS_PER_POD, pod_name
 from paddle_operator.api.paddlejob import Mode, PaddleJob, Role
 
-from .endpoints import Endpoint, Slot, port_of, service_host
+from .endpoints import Endpoint, Slot, port_of
 
 Variable = dict[str, Any]
 
@@ -59,7 +59,7 @@ def pod_variables(job: PaddleJob, slot: Slot, container: dict[str, Any]) -> list
 
 def _own_host(job: PaddleJob, slot: Slot) -> Variable:
     if job.found_by_name:
-        return {"name": "POD_IP", "value": service_host(job, pod_name(job.metadata.name, *slot))}
+        return {"name": "POD_IP", "value": job.service_host(pod_name(job.metadata.name, *slot))}
     return {"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}
 
 
