@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 import structlog
@@ -21,9 +21,12 @@ from .kube.config import Credentials
 from .kube.transport import Transport
 from .paddlejob import ports
 from .paddlejob.failures import unconfirmed_workers
+from .paddlejob.labels import is_ahead, is_behind
 from .paddlejob.observed import NO_SETTINGS, Observed, Settings
 from .paddlejob.reconcile import reconcile
 from .paddlejob.verdicts import Verdict, judge
+from .paddlejob.waiting import is_slow, mounted_config_maps
+from .runtime.clock import SteadyClock
 from .runtime.controller import Controller, Loop, Recollection
 from .runtime.events import EventRecorder
 from .runtime.executor import Executor
@@ -36,10 +39,6 @@ T = TypeVar("T", bound=KubeObject)
 log = structlog.get_logger()
 
 
-def wall_clock() -> datetime:
-    return datetime.now(UTC)
-
-
 class PaddleJobManager:
     """The controller of PaddleJobs on one cluster, whichever it is. An empty namespace means all of them."""
 
@@ -47,12 +46,12 @@ class PaddleJobManager:
         self,
         cluster: Cluster,
         namespace: str = "",
-        now: Callable[[], datetime] = wall_clock,
+        now: Callable[[], datetime] | None = None,
         settings: Settings = NO_SETTINGS,
     ) -> None:
         self._cluster = cluster
         self._namespace = namespace
-        self._now = now
+        self._now = now = now or SteadyClock()
         self._settings = settings
         self._promises = ports.Promises()
         self._queue = KeyQueue()
@@ -85,25 +84,37 @@ class PaddleJobManager:
 
     async def _gather(self, job: PaddleJob, memory: Recollection) -> Observed:
         key = job.metadata.key
+        pods = self._pods.store.concerning(key)
+        if any(pod.metadata.controlled_by(job.uid) and is_ahead(job, pod) for pod in pods):
+            # Of a try that our picture of the job does not know yet.
+            newest = await self._look_up(PADDLE_JOBS, key)
+            job = newest if newest is not None and newest.uid == job.uid else job
         seen = Observed(
             job=job,
             now=self._now(),
-            pods=self._pods.store.concerning(key),
+            pods=pods,
             services=self._services.store.concerning(key),
             config_map=self._config_maps.store.get(key),
             settings=self._settings,
             refusals=memory.refusals,
             status_written_at=memory.status_written_at,
         )
-        if seen.config_map is None and not (seen.own or seen.namesakes or job.status.finished):
+        is_first = not (seen.own or seen.namesakes or job.status.finished or job.run_policy.suspend)
+        if seen.config_map is None and is_first:
             # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
             seen = replace(seen, config_map=await self._look_up(CONFIG_MAPS, key))
         if ports.are_due(seen) and not (not_served(job) or spec_problems(job)):
             live = [one for one in self._jobs.store if one.on_host_network and not one.status.finished]
             seen = replace(seen, free_host_port=self._promises.to(job, live))
+        if is_slow(seen):
+            seen = replace(seen, missing_config_maps=await self._missing_config_maps(job))
         if job.status.finished or job.metadata.terminating or not seen.peers_are_told:
             return seen
         return await self._with_late_workers(await self._with_hidden_pods(seen))
+
+    async def _missing_config_maps(self, job: PaddleJob) -> tuple[str, ...]:
+        keys = [Key(job.metadata.namespace, name) for name in mounted_config_maps(job)]
+        return tuple([key.name for key in keys if await self._look_up(CONFIG_MAPS, key) is None])
 
     async def _with_hidden_pods(self, seen: Observed) -> Observed:
         """To call a pod lost is final, and one without its labels is not lost: ask for it by name.
@@ -113,7 +124,7 @@ class PaddleJobManager:
         found: list[Pod] = []
         for name in seen.missing:
             pod = await self._look_up(PODS, Key(seen.job.metadata.namespace, name))
-            if pod is None or not pod.metadata.controlled_by(seen.job.uid):
+            if pod is None or not pod.metadata.controlled_by(seen.job.uid) or is_behind(seen.job, pod):
                 break
             found.append(pod)
         return replace(seen, pods=(*seen.pods, *found)) if found else seen
@@ -152,11 +163,11 @@ def _owning_job(thing: KubeObject) -> Key | None:
 
 async def run_manager(credentials: Credentials, namespace: str, settings: Settings) -> None:
     """Follow the cluster until SIGTERM or SIGINT; what is under way is dropped, as in a crash."""
-    async with Transport(credentials) as transport, asyncio.TaskGroup() as tasks:
+    clock = SteadyClock()
+    async with Transport(credentials, clock.heed) as transport, asyncio.TaskGroup() as tasks:
         log.info("following", server=credentials.server, namespace=namespace or "all namespaces")
-        running = tasks.create_task(
-            PaddleJobManager(KubeCluster(transport), namespace, settings=settings).run()
-        )
+        manager = PaddleJobManager(KubeCluster(transport), namespace, clock, settings)
+        running = tasks.create_task(manager.run())
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, running.cancel)
     log.info("stopped")

@@ -105,8 +105,9 @@ class Cluster(Protocol):
     async def patch(self, target: Target, body: Manifest, *, subresource: str = "") -> KubeObject:
         """A merge patch; ``body`` carries the UID (children) or resourceVersion (status) it is for."""
 
-    async def delete(self, target: Target, *, as_seen: bool = False) -> None:
+    async def delete(self, target: Target, *, as_seen: bool = False, force: bool = False) -> None:
         """Delete the object with exactly this UID; Conflict if the name is held by another one.
 
-        ``as_seen``: only in the version that the target names; Conflict if it has moved on.
+        ``as_seen``: only in the version that the target names; Conflict if it has moved on. ``force``: a pod
+        goes at once, whatever its node has to say.
         """

@@ -19,6 +19,8 @@ from .api.resources import AnyResource, Target
 class Create:
     resource: AnyResource
     manifest: Manifest
+    identity: tuple[str, ...] = ()
+    """Labels by which one of ours that has the name already is known to be this one, not an older one."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Delete:
     target: Target
     as_seen: bool = False
     """Only if it has not changed since: the reason for it may be gone."""
+    force: bool = False
+    """At once, without a word from its node."""
 
 
 @dataclass(frozen=True)

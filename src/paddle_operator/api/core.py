@@ -38,6 +38,8 @@ class ContainerStatus(Record, frozen=True):
     ready: bool = False
     restart_count: int = 0
     state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+    """How it ended before it was restarted in place."""
 
     @property
     def has_started(self) -> bool:
@@ -59,9 +61,19 @@ class PodSpec(Record, frozen=True):
     containers: tuple[ContainerName, ...] = ()
 
 
+class PodCondition(Record, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
 class PodStatus(Record, frozen=True):
     phase: str = "Pending"
     reason: str = ""
+    start_time: datetime | None = None
+    """When its node took it up."""
+    conditions: tuple[PodCondition, ...] = ()
     pod_ip: str = msgspec.field(name="podIP", default="")
     pod_ips: tuple[PodAddress, ...] = msgspec.field(name="podIPs", default=())
     init_container_statuses: tuple[ContainerStatus, ...] = ()
@@ -71,6 +83,9 @@ class PodStatus(Record, frozen=True):
 class Pod(KubeObject, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    def condition(self, kind: str) -> PodCondition | None:
+        return next((one for one in self.status.conditions if one.type == kind), None)
 
 
 class Service(KubeObject, frozen=True):

@@ -18,7 +18,17 @@ COLUMNS = (
     {"name": "Status", "type": "string", "jsonPath": ".status.phase"},
     {"name": "Mode", "type": "string", "jsonPath": ".status.mode"},
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    # With -o wide.
+    {"name": "Restarts", "type": "integer", "jsonPath": ".status.restarts", "priority": 1},
+    {"name": "Failure", "type": "string", "jsonPath": ".status.failure.class", "priority": 1},
 )
+
+
+# `kubectl scale`. The number of workers changes only while a job is suspended.
+SCALE = {
+    "specReplicasPath": ".spec.worker.replicas",
+    "statusReplicasPath": ".status.worker.replicas",
+}
 
 
 @functools.cache
@@ -47,6 +57,8 @@ def schema_of(node: inspect.Type) -> Schema:
             return {"type": "array", "items": schema_of(item)}
         case inspect.DictType(value_type=value):
             return {"type": "object", "additionalProperties": schema_of(value)}
+        case inspect.BoolType():
+            return {"type": "boolean"}
         case inspect.IntType(ge=low, le=high):
             bounds = {"minimum": low, "maximum": high}
             return {"type": "integer", **{name: value for name, value in bounds.items() if value is not None}}
@@ -129,7 +141,7 @@ def paddle_job_crd() -> Schema:
                     "name": resource.version,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    "subresources": {"status": {}, "scale": SCALE},
                     "additionalPrinterColumns": list(COLUMNS),
                     "schema": {"openAPIV3Schema": paddle_job_schema()},
                 }

@@ -15,6 +15,7 @@ Rule = dict[str, str]
 
 ROLES = ("worker", "ps", "heter")
 _FIXED = "cannot change during the life of a job; delete the job and create it anew"
+_FIXED_WHILE_IT_RUNS = "cannot change while the job runs; set runPolicy.suspend first"
 _ON_HOST = "has(self.intranet) && self.intranet in ['Host', 'HostNetwork']"
 
 
@@ -35,14 +36,25 @@ def _same(field: str, nothing: str) -> str:
     return f"{now} == {before}"
 
 
-# Peers are told once how many they are, and how to find each other.
+def _suspended(job: str) -> str:
+    return f"(has({job}.runPolicy) && has({job}.runPolicy.suspend) && {job}.runPolicy.suspend)"
+
+
+_IS_SUSPENDED = f"{_suspended('self')} || {_suspended('oldSelf')}"
+
+# Peers are told once in each try how many they are, and how to find each other.
 FIXED = [
-    _rule("self.worker.replicas == oldSelf.worker.replicas", "worker.replicas", _FIXED),
+    _rule(
+        f"self.worker.replicas == oldSelf.worker.replicas || {_IS_SUSPENDED}",
+        "worker.replicas",
+        _FIXED_WHILE_IT_RUNS,
+    ),
     *(
         # Without fieldPath: the role itself may be missing.
         {
-            "rule": f"has(self.{role}) == has(oldSelf.{role}) && {_pods(role)} == {_pods(role, 'oldSelf')}",
-            "message": f"{role} {_FIXED}",
+            "rule": f"(has(self.{role}) == has(oldSelf.{role}) && {_pods(role)} == {_pods(role, 'oldSelf')})"
+            f" || {_IS_SUSPENDED}",
+            "message": f"{role} {_FIXED_WHILE_IT_RUNS}",
         }
         for role in ("ps", "heter")
     ),

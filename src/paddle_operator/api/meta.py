@@ -75,7 +75,12 @@ class Unreadable(KubeObject, frozen=True):
 
 
 class Condition(Record, frozen=True):
-    type: Annotated[str, msgspec.Meta(description="Created, Running, Completed or Failed.", max_length=64)]
+    type: Annotated[
+        str,
+        msgspec.Meta(
+            description="Created, Running, Restarting, Suspended, Completed or Failed.", max_length=64
+        ),
+    ]
     status: Annotated[str, msgspec.Meta(description="True, False or Unknown.", max_length=16)]
     reason: Annotated[str, msgspec.Meta(description="One CamelCase word for programs.", max_length=256)] = ""
     message: Annotated[str, msgspec.Meta(description="One sentence for people.", max_length=4096)] = ""

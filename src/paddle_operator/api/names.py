@@ -31,9 +31,16 @@ GLOO_PORT = 18
 # What Host jobs share out among themselves, in blocks of PORTS_PER_POD.
 HOST_PORTS = range(35_000, 65_000, PORTS_PER_POD)
 
+# On a PaddleJob: its servers keep the model by themselves, so a worker may be restarted alone.
+ANNOTATION_ASYNC_PS = PREFIX + "async-ps"
+# On a config map: a fingerprint of the peers that it tells of.
+ANNOTATION_PEERS = PREFIX + "peers"
+
 # Types of condition.
 CREATED = "Created"
 RUNNING = "Running"
+RESTARTING = "Restarting"
+SUSPENDED = "Suspended"
 COMPLETED = "Completed"
 FAILED = "Failed"
 
@@ -54,7 +61,19 @@ ALL_WORKERS_SUCCEEDED = "AllWorkersSucceeded"
 POD_FAILED = "PodFailed"
 POD_LOST = "PodLost"
 SERVER_ENDED = "ServerEnded"
+RESTARTED_ALONE = "RestartedAlone"
+RESTARTED_TOO_OFTEN = "RestartedTooOften"
+ADDRESS_CHANGED = "AddressChanged"
+ACTIVE_DEADLINE = "ActiveDeadlineExceeded"
+START_DEADLINE = "StartDeadlineExceeded"
+NODE_LOST = "NodeLost"
+RESUMED = "Resumed"
+PODS_START = "PodsStart"
 JOB_ENDED = "JobEnded"
+# Reasons of Running=False while pods wait; images and containers have those that the kubelet gives.
+UNSCHEDULABLE = "Unschedulable"
+CONFIG_MAP_MISSING = "ConfigMapMissing"
+SLOW_START = "SlowStart"
 # Reasons of events that have no condition.
 ENV_DROPPED = "VariableDropped"
 UNREADABLE = "Unreadable"

@@ -44,6 +44,8 @@ class Phase(StrEnum):
     PENDING = "Pending"
     STARTING = "Starting"
     RUNNING = "Running"
+    RESTARTING = "Restarting"
+    SUSPENDED = "Suspended"
     COMPLETED = "Completed"
     FAILED = "Failed"
     TERMINATING = "Terminating"
@@ -71,7 +73,7 @@ class RoleSpec(Record, frozen=True):
         Meta(
             ge=0,
             le=6000,
-            description="How many pods of this role; 1 if left out. Fixed for the life of a job.",
+            description="How many pods of this role; 1 if left out. Changes only while the job is suspended.",
         ),
     ] = 1
     requests: (
@@ -95,6 +97,86 @@ class SampleSetRef(Record, frozen=True):
     name: Annotated[str, Meta(min_length=1, max_length=253, description="The SampleSet with the data.")]
     namespace: Annotated[str, Meta(max_length=63, description="Its namespace; must be the job's own.")] = ""
     mount_path: Annotated[str, Meta(max_length=4096, description="Where the pods see the data.")] = ""
+
+
+MOST_SECONDS = 2**31 - 1
+
+
+class RunPolicy(Record, frozen=True):
+    """What becomes of a job when time passes, or things go wrong."""
+
+    backoff_limit: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=1000,
+                description="How often the job is restarted after failures of its own. Left out: 0, or 6 "
+                "if a template says restartPolicy OnFailure, whose restarts count too.",
+            ),
+        ]
+        | None
+    ) = None
+    max_disruptions: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=1000,
+                description="How often the job is restarted when the cluster took a pod away (eviction, "
+                "preemption, a lost node, a deleted pod). Left out: 3.",
+            ),
+        ]
+        | None
+    ) = None
+    active_deadline_seconds: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=MOST_SECONDS,
+                description="The job fails if it has not ended so long after it first ran, restarts "
+                "included; counted anew after a suspension.",
+            ),
+        ]
+        | None
+    ) = None
+    start_deadline_seconds: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=MOST_SECONDS,
+                description="The job fails if not all of its pods run so long after it was created, "
+                "restarted or resumed.",
+            ),
+        ]
+        | None
+    ) = None
+    ttl_seconds_after_finished: (
+        Annotated[
+            int, Meta(ge=0, le=MOST_SECONDS, description="The job is deleted so long after it has ended.")
+        ]
+        | None
+    ) = None
+    force_delete_after_seconds: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=MOST_SECONDS,
+                description="A pod that should have been gone for so long (its node does not answer) is "
+                "deleted by force. Left out: never, because its processes may still run.",
+            ),
+        ]
+        | None
+    ) = None
+    suspend: Annotated[
+        bool, Meta(description="true: the pods are deleted, and made anew when it is false again.")
+    ] = False
+
+
+NO_RUN_POLICY = RunPolicy()
 
 
 class PaddleJobSpec(Record, frozen=True):
@@ -122,6 +204,9 @@ class PaddleJobSpec(Record, frozen=True):
     )
     scheduling_policy: Annotated[SchedulingPolicy | None, Meta(description="Gang scheduling.")] = None
     sample_set_ref: Annotated[SampleSetRef | None, Meta(description="Cached training data.")] = None
+    run_policy: Annotated[
+        RunPolicy | None, Meta(description="Restarts, deadlines, suspension, and when to tidy up.")
+    ] = None
 
     @property
     def mode(self) -> Mode:
@@ -154,6 +239,8 @@ class RoleStatus(Record, frozen=True):
     failed: Annotated[int, Meta(description="Pods that ended with an error.")] = 0
     succeeded: Annotated[int, Meta(description="Pods that ended well.")] = 0
     unknown: Annotated[int, Meta(description="Pods whose node does not answer.")] = 0
+    replicas: Annotated[int, Meta(description="Pods that there are.")] = 0
+    restarts: Annotated[int, Meta(description="How often containers were restarted in place.")] = 0
     succeeded_ranks: Annotated[
         str, Meta(max_length=65536, description="Which ended well, also if their pods are gone: 0-3,7.")
     ] = ""
@@ -161,7 +248,7 @@ class RoleStatus(Record, frozen=True):
 
 
 class Failure(Record, frozen=True):
-    """The pod that failed first: the place to look at."""
+    """The pod that failed first: the place to look at, and what to do."""
 
     role: Annotated[str, Meta(description="The role of the pod.")] = ""
     rank: Annotated[int | None, Meta(description="The index of the pod in its role.")] = None
@@ -170,6 +257,16 @@ class Failure(Record, frozen=True):
     container: Annotated[str, Meta(description="The container that ended.")] = ""
     exit_code: Annotated[int | None, Meta(description="How it ended.")] = None
     reason: Annotated[str, Meta(description="One word: Error, OOMKilled, Evicted, PodLost...")] = ""
+    kind: Annotated[
+        str,
+        Meta(description="code, OOM, node, preempted, image, config, rendezvous or victim."),
+    ] = msgspec.field(name="class", default="")
+    message: Annotated[str, Meta(description="What happened, in one sentence.")] = ""
+    next_step: Annotated[str, Meta(description="What to do about it.")] = ""
+    victims: Annotated[
+        str, Meta(max_length=65536, description="Who only failed because of it: worker 0-3,7.")
+    ] = ""
+    attempt: Annotated[int, Meta(description="The try in which it happened, from 0.")] = 0
 
 
 class PaddleJobStatus(Record, frozen=True):
@@ -182,6 +279,19 @@ class PaddleJobStatus(Record, frozen=True):
     completion_time: Annotated[datetime | None, Meta(description="When the job ended.")] = None
     observed_generation: Annotated[int, Meta(description="The spec that this status speaks of.")] = 0
     attempt: Annotated[int, Meta(description="Which try this is, from 0.")] = 0
+    attempt_time: Annotated[
+        datetime | None, Meta(description="When this try began; empty: with the job itself.")
+    ] = None
+    resume_time: Annotated[
+        datetime | None, Meta(description="When the job was last resumed after a suspension.")
+    ] = None
+    restarts: Annotated[int, Meta(description="How often the whole job was restarted.")] = 0
+    failures: Annotated[
+        int, Meta(description="How many tries, or restarts in place, failed by themselves: backoffLimit.")
+    ] = 0
+    disruptions: Annotated[
+        int, Meta(description="How many tries the cluster put an end to: maxDisruptions.")
+    ] = 0
     host_port: Annotated[
         int, Meta(description="On the host network: the first of the job's ports, 20 for each pod.")
     ] = 0
@@ -200,6 +310,10 @@ class PaddleJob(KubeObject, frozen=True):
     @property
     def uid(self) -> str:
         return self.metadata.uid
+
+    @property
+    def run_policy(self) -> RunPolicy:
+        return self.spec.run_policy or NO_RUN_POLICY
 
     @property
     def port(self) -> int:

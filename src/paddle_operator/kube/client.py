@@ -83,12 +83,14 @@ class KubeCluster:
         )
         return _read_object(target.resource.type, answer)
 
-    async def delete(self, target: Target, *, as_seen: bool = False) -> None:
+    async def delete(self, target: Target, *, as_seen: bool = False, force: bool = False) -> None:
         where = path(target.resource, target.key.namespace, target.key.name)
         preconditions = {"uid": target.uid}
         if as_seen:
             preconditions["resourceVersion"] = target.resource_version
-        options = {"preconditions": preconditions, "propagationPolicy": "Background"}
+        options: Manifest = {"preconditions": preconditions, "propagationPolicy": "Background"}
+        if force:
+            options["gracePeriodSeconds"] = 0
         await self._transport.request("DELETE", where, body=msgspec.json.encode(options))
 
 

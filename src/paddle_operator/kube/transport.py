@@ -1,7 +1,9 @@
 """Requests to the API server: bytes out, bytes in. The only place that opens a connection."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,8 +27,12 @@ TROUBLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
 class Transport:
     """One connection pool to one server. Errors are those of cluster.py and nothing else."""
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(
+        self, credentials: Credentials, on_date: Callable[[datetime], None] = lambda _: None
+    ) -> None:
         self._credentials = credentials
+        self._on_date = on_date
+        self._last_date = ""
         self._token = credentials.token
         self._token_changed_at = 0
         self._session = aiohttp.ClientSession(
@@ -66,6 +72,7 @@ class Transport:
                 timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS, connect=CONNECT_SECONDS),
                 allow_redirects=False,
             ) as response:
+                self._tell_date(response.headers.get("Date", ""))
                 answer = await response.read()
                 if response.status >= 300:
                     raise error_from_response(
@@ -96,6 +103,18 @@ class Transport:
                         yield line
         except TROUBLE as error:
             raise Unreachable(f"GET {path}: {_described(error)}") from error
+
+    def _tell_date(self, written: str) -> None:
+        """Once a second at most: many answers come within one."""
+        if not written or written == self._last_date:
+            return
+        self._last_date = written
+        try:
+            date = parsedate_to_datetime(written)
+        except ValueError:
+            return
+        if date.tzinfo is not None:
+            self._on_date(date)
 
     def _headers(self) -> dict[str, str]:
         if self._session.closed:

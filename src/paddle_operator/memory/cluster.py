@@ -7,7 +7,7 @@ that guesses is worse than none. Not played: CEL rules, admission, RBAC, quotas,
 
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
@@ -99,15 +99,16 @@ class MemoryCluster:
             new.pop("status", None)
         return _decode(resource, self._replace(resource, old, self._accepted(resource, new)))
 
-    async def delete(self, target: Target, *, as_seen: bool = False) -> None:
+    async def delete(self, target: Target, *, as_seen: bool = False, force: bool = False) -> None:
         old = self._find(target.resource, target.key)
         if target.uid and old["metadata"]["uid"] != target.uid:
             raise Conflict(f"the UID in the precondition ({target.uid}) is not the object's")
         if as_seen and target.resource_version != old["metadata"]["resourceVersion"]:
             raise Conflict("the object has been modified since the version in the precondition")
-        if "deletionTimestamp" in old["metadata"]:
-            return
-        self._begin_deletion(target.resource, old)
+        if force and target.resource == PODS and not old["metadata"].get("finalizers"):
+            self._remove(target.resource, old)
+        elif "deletionTimestamp" not in old["metadata"]:
+            self._begin_deletion(target.resource, old)
 
     # What others do in a cluster: the scheduler, the kubelet, the garbage collector.
 
@@ -178,7 +179,9 @@ class MemoryCluster:
             self._remove(resource, document)
             return
         grace = document.get("spec", {}).get("terminationGracePeriodSeconds", GRACE_SECONDS)
-        mark = {"deletionTimestamp": _stamp(self._now()), "deletionGracePeriodSeconds": grace}
+        grace = grace if _ends_gracefully(resource, document) else 0
+        due = self._now() + timedelta(seconds=grace)
+        mark = {"deletionTimestamp": _stamp(due), "deletionGracePeriodSeconds": grace}
         self._replace(resource, document, {**document, "metadata": {**document["metadata"], **mark}})
 
     def _replace(self, resource: AnyResource, old: Manifest, new: Manifest) -> Manifest:

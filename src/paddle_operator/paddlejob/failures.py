@@ -1,18 +1,36 @@
-"""Which pod is to blame when a job fails, and how that reads."""
+"""Which pod is to blame when a try fails, and how that reads.
+
+Everything that should not have happened is a suspect: a pod that failed, a server that ended, a pod that is
+gone or cannot come back to its peers. What each means is in ends.toml; whose class comes first there is to
+blame, then who ended first, as times have a resolution of one second and victims may end before their cause.
+"""
 
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from paddle_operator.api.core import ContainerStatus
-from paddle_operator.api.names import POD_LOST, SERVER_ENDED
-from paddle_operator.api.paddlejob import Failure, Mode, Role
+from paddle_operator.api.core import ContainerStatus, Pod, Terminated
+from paddle_operator.api.meta import Manifest
+from paddle_operator.api.names import (
+    ADDRESS_CHANGED,
+    ANNOTATION_ASYNC_PS,
+    NODE_LOST,
+    POD_LOST,
+    RESTARTED_ALONE,
+    RESTARTED_TOO_OFTEN,
+    SERVER_ENDED,
+)
+from paddle_operator.api.paddlejob import Failure, Mode, Role, read_template
 
+from . import ranks
+from .config_map import tells_wrong_peers
 from .endpoints import Slot
+from .ends import UNKNOWN, VICTIM, Meaning, meaning_of, table
+from .hints import next_step
+from .limits import backoff_limit, incidents_in_place
 from .observed import Observed
+from .sweep import is_overdue
 from .verdicts import Verdict
 
-# Ends that only mean "a peer died": Paddle's launcher reports 250, a plain script aborts with 134.
-VICTIM_EXIT_CODES = frozenset({134, 250})
 # How long after an end that alone is not to be blamed: victims may end before the one who killed them, whose
 # launcher looks only now and then; and servers just before the workers that have stopped them.
 PATIENCE = timedelta(seconds=5)
@@ -21,35 +39,40 @@ _NEVER = datetime.max.replace(tzinfo=UTC) - PATIENCE
 
 
 class _Suspect(NamedTuple):
-    """A pod that should not have ended as it did. The least one is to blame: victims come last."""
+    """A pod that is not as it should be. The least one is to blame."""
 
-    is_victim: bool
+    rank: int
     end: datetime
     slot: Slot
     name: str
-    broken: list[ContainerStatus]
-    """What ended badly in it, training first; nothing, if it is a server that ended well."""
+    meaning: Meaning
+    reason: str
+    container: str = ""
+    exit_code: int | None = None
 
 
-def find_failure(seen: Observed) -> Failure | None:
-    """Why the job has failed, if it has. Once its workers have ended well, nothing can fail it."""
-    if seen.is_trained:
-        return None
-    suspects = _suspects(seen)
+class Finding(NamedTuple):
+    failure: Failure | None = None
+    """Why the try has failed."""
+    open_until: datetime | None = None
+    """Something has ended; but it is not held against anybody before then, as another end may tell more."""
+
+
+def find_failure(seen: Observed) -> Finding:
+    """Once its workers have ended well, nothing can fail a job."""
+    suspects = [] if seen.is_trained else _suspects(seen)
     if not suspects:
-        return _find_lost_pod(seen)
-    return None if awaited_until(seen) is not None else _describe(seen, min(suspects))
+        return Finding()
+    if (until := _awaited_until(seen, suspects)) is not None:
+        return Finding(open_until=until)
+    return Finding(_describe(seen, min(suspects), suspects))
 
 
-def awaited_until(seen: Observed) -> datetime | None:
-    """Until when a failure is not named, because another end may tell more of it."""
-    suspects = _suspects(seen)
+def _awaited_until(seen: Observed, suspects: list[_Suspect]) -> datetime | None:
     running = {seen.slots[name].role for name, verdict in seen.verdicts.items() if verdict in _UNDER_WAY}
-    if not suspects or seen.is_trained:
-        return None
     if Role.WORKER in running and all(one.slot.role is Role.PS for one in suspects):
         last = min(one.end for one in suspects)
-    elif running and all(one.is_victim for one in suspects):
+    elif running and all(one.meaning.kind == VICTIM for one in suspects):
         last = max(one.end for one in suspects)
     else:
         return None
@@ -63,9 +86,9 @@ _UNDER_WAY = frozenset({Verdict.RUNNING, Verdict.STARTING})
 def unconfirmed_workers(seen: Observed) -> tuple[str, ...]:
     """The pods to ask for by name before the end of a server, or its loss, is held against the job.
 
-    That is final; and the end of its workers may be on its way to us, or held up by a watch that is late.
+    The end of its workers may be on its way to us, or held up by a watch that is late.
     """
-    failure = find_failure(seen) if seen.job.spec.mode is Mode.PS else None
+    failure = find_failure(seen).failure if seen.job.spec.mode is Mode.PS else None
     if failure is None or failure.role != Role.PS:
         return ()
     workers = [name for name in seen.own if seen.slots[name].role is not Role.PS]
@@ -73,19 +96,48 @@ def unconfirmed_workers(seen: Observed) -> tuple[str, ...]:
 
 
 def _suspects(seen: Observed) -> list[_Suspect]:
-    failed = [
-        _suspect(seen, name, _broken_containers(seen, name))
-        for name in seen.own
-        if seen.verdicts[name] is Verdict.FAILED
+    return [
+        *(_failed(seen, name) for name in seen.own if seen.verdicts[name] is Verdict.FAILED),
+        *_ended_servers(seen),
+        *_lost(seen),
+        *_restarted_in_vain(seen),
+        *_moved(seen),
     ]
-    return [*failed, *_ended_servers(seen)]
 
 
-def _suspect(seen: Observed, name: str, broken: list[ContainerStatus]) -> _Suspect:
+def _suspect(seen: Observed, name: str, reason: str, end: datetime | None = None) -> _Suspect:
+    meaning = meaning_of((reason,), None)
+    return _Suspect(table().rank(meaning), end or _NEVER, seen.slots[name], name, meaning, reason)
+
+
+def _failed(seen: Observed, name: str) -> _Suspect:
+    pod, broken = seen.own[name], _broken_containers(seen, name)
     ends = [end for container in broken if (end := container.state.terminated)]
-    is_victim = bool(ends) and ends[0].exit_code in VICTIM_EXIT_CODES
+    code = ends[0].exit_code if ends else None
+    reasons = _reasons(pod, ends)
+    meaning = meaning_of(reasons, code)
     first = min((end.finished_at or _NEVER for end in ends), default=_NEVER)
-    return _Suspect(is_victim, first, seen.slots[name], name, broken)
+    known = [reason for reason in reasons if reason in meaning.reasons]
+    return _Suspect(
+        table().rank(meaning),
+        first,
+        seen.slots[name],
+        name,
+        meaning,
+        next(iter([*known, *reasons]), "Error"),
+        broken[0].name if broken else "",
+        code,
+    )
+
+
+def _reasons(pod: Pod, ends: list[Terminated]) -> tuple[str, ...]:
+    """Why it failed, the most telling first: what was done to the pod goes before what its process did."""
+    disrupted = pod.condition("DisruptionTarget")
+    by_others = disrupted.reason if disrupted is not None and disrupted.status == "True" else ""
+    of_container = ends[0].reason if ends else ""
+    if meaning_of((of_container,), None) is UNKNOWN and pod.metadata.terminating:
+        of_container = POD_LOST  # it ended because somebody deletes it
+    return tuple(filter(None, (by_others, pod.status.reason, of_container)))
 
 
 def _ended_servers(seen: Observed) -> list[_Suspect]:
@@ -94,54 +146,81 @@ def _ended_servers(seen: Observed) -> list[_Suspect]:
     So did one that was restarted in place; and one whose pod is gone did so long ago.
     """
     return [
-        _Suspect(is_victim=False, end=_server_end(seen, name) or _LONG_AGO, slot=slot, name=name, broken=[])
+        _suspect(seen, name, SERVER_ENDED, _end_of_training(seen, name) or _LONG_AGO)._replace(
+            exit_code=0, container=seen.training_container(name) if name in seen.own else ""
+        )
         for name, slot in seen.slots.items()
         if slot.role is Role.PS and _ended_by_itself(seen, name)
     ]
 
 
 def _ended_by_itself(seen: Observed, name: str) -> bool:
-    verdict, training = seen.verdicts.get(name), seen.training_status(name)
-    restarted = training is not None and training.restart_count > 0 and verdict is not Verdict.FAILED
-    return verdict is Verdict.SUCCEEDED or restarted
+    verdict = seen.verdicts.get(name)
+    return verdict is Verdict.SUCCEEDED or (verdict is not Verdict.FAILED and _was_restarted(seen, name))
 
 
-def _server_end(seen: Observed, name: str) -> datetime | None:
+def _was_restarted(seen: Observed, name: str) -> bool:
+    training = seen.training_status(name)
+    return training is not None and training.restart_count > 0
+
+
+def _end_of_training(seen: Observed, name: str) -> datetime | None:
     training = seen.training_status(name)
     end = training.state.terminated if training is not None else None
     return end.finished_at if end is not None else None
 
 
-def _find_lost_pod(seen: Observed) -> Failure | None:
-    """A pod that is gone after peers were told its address. Another one would not be found by them."""
-    if not seen.peers_are_told or not seen.missing:
-        return None
-    name, slot = next(iter(seen.missing.items()))
-    return Failure(role=slot.role, rank=slot.rank, pod=name, reason=POD_LOST)
+def _lost(seen: Observed) -> list[_Suspect]:
+    """Gone, or as good as gone, after peers were told of it. Another one would not be found by them."""
+    gone = [_suspect(seen, name, POD_LOST) for name in seen.missing if seen.peers_are_told]
+    stuck = [
+        _suspect(seen, name, NODE_LOST)
+        for name, pod in seen.own.items()
+        if is_overdue(pod, seen.now) and seen.verdicts[name] in {*_UNDER_WAY, Verdict.UNKNOWN}
+    ]
+    return [*gone, *stuck]
 
 
-def _describe(seen: Observed, suspect: _Suspect) -> Failure:
-    pod = seen.own.get(suspect.name)
-    container = next(iter(suspect.broken), None)
-    end = container.state.terminated if container is not None else None
-    code = end.exit_code if end is not None else None
-    reason = end.reason if end is not None else ""
-    if pod is not None and pod.metadata.terminating:
-        reason = POD_LOST  # it ended because somebody deletes it
-    if pod is not None and pod.status.reason:
-        reason = pod.status.reason
-    if seen.verdicts[suspect.name] is not Verdict.FAILED:
-        code, reason = 0, SERVER_ENDED
-        container = seen.training_status(suspect.name)
-    return Failure(
-        role=suspect.slot.role,
-        rank=suspect.slot.rank,
-        pod=suspect.name,
-        node=pod.spec.node_name if pod is not None else "",
-        container=container.name if container is not None else "",
-        exit_code=code,
-        reason=reason or "Error",
-    )
+def _restarted_in_vain(seen: Observed) -> list[_Suspect]:
+    """In place, but more often than is allowed, or alone where all would have to come back together."""
+    restarted = [name for name, count in seen.restarts_in_place.items() if count]
+    if not restarted:
+        return []
+    if seen.job.status.failures + incidents_in_place(seen) > backoff_limit(seen.job):
+        worst = max(restarted, key=lambda name: seen.restarts_in_place[name])
+        return [_in_place(seen, worst, RESTARTED_TOO_OFTEN)]
+    return [_in_place(seen, name, RESTARTED_ALONE) for name in restarted if _is_alone(seen, name)]
+
+
+def _is_alone(seen: Observed, name: str) -> bool:
+    """Paddle would let it wait for ever: for a peer that has ended, or as a worker whom no server awaits."""
+    if not _was_restarted(seen, name) or seen.slots[name].role is Role.PS:
+        return False
+    if seen.job.spec.mode is Mode.PS:
+        return seen.job.metadata.annotations.get(ANNOTATION_ASYNC_PS) != "true"
+    return any(verdict is Verdict.SUCCEEDED for other, verdict in seen.verdicts.items() if other != name)
+
+
+def _in_place(seen: Observed, name: str, reason: str) -> _Suspect:
+    status = seen.own[name].status
+    restarted = [
+        one
+        for one in (*status.container_statuses, *status.init_container_statuses)
+        if one.restart_count and (one.last_state.terminated is not None or one.state.terminated is not None)
+    ]
+    if not restarted:
+        return _suspect(seen, name, reason)
+    container = restarted[0]
+    end = container.state.terminated or container.last_state.terminated
+    assert end is not None
+    suspect = _suspect(seen, name, reason, end.finished_at)
+    return suspect._replace(container=container.name, exit_code=end.exit_code)
+
+
+def _moved(seen: Observed) -> list[_Suspect]:
+    """Somebody has another address than peers were told. Who it is, nobody has kept."""
+    name = next(iter(seen.started), None)
+    return [_suspect(seen, name, ADDRESS_CHANGED)] if name and tells_wrong_peers(seen) else []
 
 
 def _broken_containers(seen: Observed, name: str) -> list[ContainerStatus]:
@@ -152,15 +231,45 @@ def _broken_containers(seen: Observed, name: str) -> list[ContainerStatus]:
     return sorted(broken, key=lambda one: one.name != training)
 
 
-def in_words(failure: Failure) -> str:
-    """One sentence for people."""
-    who = f"{failure.role} {failure.rank} (pod {failure.pod})"
-    if failure.reason == POD_LOST:
-        return f"{who} is missing, and its peers could not find another; create the job anew"
-    if failure.reason == SERVER_ENDED:
-        return f"{who} ended by itself before the workers did, and with it its part of the model"
-    where = f" on node {failure.node}" if failure.node else ""
-    if failure.exit_code is None:
-        return f"{who} failed{where}: {failure.reason}"
-    how = f"container {failure.container} exited with {failure.exit_code} ({failure.reason})"
-    return f"{who} failed{where}: {how}"
+def _describe(seen: Observed, suspect: _Suspect, suspects: list[_Suspect]) -> Failure:
+    pod = seen.own.get(suspect.name)
+    meaning = suspect.meaning.told(_facts(seen, suspect))
+    node = pod.spec.node_name if pod is not None else ""
+    who = f"{suspect.slot.role} {suspect.slot.rank} (pod {suspect.name}{f' on node {node}' if node else ''})"
+    how = ""
+    if suspect.exit_code is not None and suspect.container:
+        how = f": container {suspect.container} exited with {suspect.exit_code} ({suspect.reason})"
+    elif suspect.meaning is UNKNOWN:
+        how = f": {suspect.reason}"
+    if suspect.reason == ADDRESS_CHANGED:
+        who = "a pod"
+    failure = Failure(
+        role=suspect.slot.role,
+        rank=suspect.slot.rank,
+        pod=suspect.name,
+        node=node,
+        container=suspect.container,
+        exit_code=suspect.exit_code,
+        reason=suspect.reason,
+        kind=meaning.kind,
+        message=f"{who} {meaning.means}{how}",
+        victims=_victims(suspect, suspects),
+        attempt=seen.job.status.attempt,
+    )
+    return next_step(seen, failure, meaning.next)
+
+
+def _facts(seen: Observed, suspect: _Suspect) -> dict[str, str]:
+    """What the template says of the container."""
+    pod = read_template(seen.job.roles[suspect.slot.role].template).get("spec") or {}
+    containers = [*(pod.get("initContainers") or ()), *(pod.get("containers") or ())]
+    container: Manifest = next((one for one in containers if one.get("name") == suspect.container), {})
+    limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+    facts = {"pod": suspect.name, "container": suspect.container, "image": container.get("image") or ""}
+    return facts | ({"limit": str(limit)} if limit else {})
+
+
+def _victims(cause: _Suspect, suspects: list[_Suspect]) -> str:
+    slots = [one.slot for one in suspects if one is not cause and one.meaning.kind == VICTIM]
+    by_role = {role: ranks.to_text(slot.rank for slot in slots if slot.role is role) for role in Role}
+    return "; ".join(f"{role} {text}" for role, text in by_role.items() if text)

@@ -7,7 +7,8 @@ failed container's log is known. It is searched, never shown: a log may hold sec
 import re
 from typing import NamedTuple
 
-from paddle_operator.api.names import SERVER_ENDED
+import msgspec
+
 from paddle_operator.api.paddlejob import Failure, Mode
 
 from .observed import Observed
@@ -24,10 +25,6 @@ SERVERS_NOT_AWAITED = (
 )
 PROTOBUF_TOO_NEW = (
     "this Paddle cannot read what protobuf 7 writes: install protobuf<7 (Paddle 2.6: protobuf<5)"
-)
-SERVER_STOPPED_SERVING = (
-    "look at its log: a server that cannot bind its port ends like this, and so does a script whose "
-    "run_server returns"
 )
 # From here on the command could not be run at all (126, 127), or a signal ended it.
 FIRST_CODE_OF_OTHERS = 126
@@ -52,17 +49,17 @@ _OF_PARAMETER_SERVERS = (
 )
 
 
-def hint(seen: Observed, failure: Failure) -> str:
-    """One sentence, or nothing."""
-    if seen.job.spec.mode is not Mode.PS:
-        return ""
-    last_words = _last_words(seen)
-    meanings = [saying.meaning for saying in _OF_PARAMETER_SERVERS if saying.pattern.search(last_words)]
-    if failure.reason == SERVER_ENDED:
-        return SERVER_STOPPED_SERVING
-    code = failure.exit_code
-    by_program = code is not None and 0 < code < FIRST_CODE_OF_OTHERS
-    return next(iter(meanings), PERHAPS_NO_SERVERS if by_program and not last_words else "")
+def next_step(seen: Observed, failure: Failure, usual: str) -> Failure:
+    """With what to do: what Paddle's own words suggest, else what usually helps."""
+    said = _last_words(seen) if seen.job.spec.mode is Mode.PS else ""
+    meanings = [saying.meaning for saying in _OF_PARAMETER_SERVERS if saying.pattern.search(said)]
+    if not meanings and seen.job.spec.mode is Mode.PS and not said and _is_by_program(failure):
+        usual = f"{usual}; {PERHAPS_NO_SERVERS}"
+    return msgspec.structs.replace(failure, next_step=next(iter(meanings), usual))
+
+
+def _is_by_program(failure: Failure) -> bool:
+    return failure.exit_code is not None and 0 < failure.exit_code < FIRST_CODE_OF_OTHERS
 
 
 def _last_words(seen: Observed) -> str:

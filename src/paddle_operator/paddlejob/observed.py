@@ -1,17 +1,27 @@
 """Everything that a decision about one PaddleJob may look at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+
+import msgspec
 
 from paddle_operator.api.core import ConfigMap, ContainerStatus, Pod, Service
 from paddle_operator.api.meta import find_condition
 from paddle_operator.api.names import CREATED, TRAINING_CONTAINER, pod_name
-from paddle_operator.api.paddlejob import PaddleJob, Role, read_template, training_container_of
+from paddle_operator.api.paddlejob import (
+    PaddleJob,
+    PaddleJobStatus,
+    Phase,
+    Role,
+    read_template,
+    training_container_of,
+)
 from paddle_operator.plan import Refusal
 
 from . import ranks
 from .endpoints import Slot, ipv4_address, slots_of
+from .labels import attempt_of
 from .verdicts import Verdict, has_started, judge, training_status
 
 
@@ -41,6 +51,12 @@ class Observed:
     refusals: tuple[Refusal, ...] = ()
     """What the server turned down in the pass before."""
     status_written_at: datetime | None = None
+    missing_config_maps: tuple[str, ...] = ()
+    """Of those that templates mount, the ones that nobody has made; asked for while pods do not start."""
+
+    def with_status(self, status: PaddleJobStatus) -> "Observed":
+        """The same world, once this is written."""
+        return replace(self, job=msgspec.structs.replace(self.job, status=status))
 
     @property
     def stamp(self) -> datetime:
@@ -54,11 +70,16 @@ class Observed:
 
     @cached_property
     def own(self) -> dict[str, Pod]:
-        """Our pods by name. Whose a pod is, the owner's UID says; labels are not asked."""
+        """Our pods of this try, by name. Whose a pod is, the owner's UID says; labels are not asked.
+
+        But for the try that it belongs to: pods of an earlier one are on their way out and never counted.
+        """
         return {
             pod.metadata.name: pod
             for pod in self.pods
-            if pod.metadata.name in self.slots and pod.metadata.controlled_by(self.job.uid)
+            if pod.metadata.name in self.slots
+            and pod.metadata.controlled_by(self.job.uid)
+            and attempt_of(pod.metadata) == self.job.status.attempt
         }
 
     @cached_property
@@ -73,8 +94,11 @@ class Observed:
 
     @property
     def own_config_map(self) -> ConfigMap | None:
-        mine = self.config_map is not None and self.config_map.metadata.controlled_by(self.job.uid)
-        return self.config_map if mine else None
+        """Ours, and of this try."""
+        found = self.config_map
+        if found is None or not found.metadata.controlled_by(self.job.uid):
+            return None
+        return found if attempt_of(found.metadata) == self.job.status.attempt else None
 
     @cached_property
     def verdicts(self) -> dict[str, Verdict]:
@@ -114,7 +138,7 @@ class Observed:
     def peers_are_told(self) -> bool:
         """Somebody has met its peers, or may have: from here on no pod can be replaced by another."""
         begun = bool(self.started) or bool(self._succeeded_before)
-        if self.job.status.start_time is not None:
+        if self.job.status.phase == Phase.RUNNING:
             return True
         if self.job.found_by_name:
             # The first pods may have begun before the last were made, and wait for these by name.
@@ -126,6 +150,17 @@ class Observed:
         """That is written only after it was done."""
         created = find_condition(self.job.status.conditions, CREATED)
         return created is not None and created.status == "True"
+
+    @cached_property
+    def restarts_in_place(self) -> dict[str, int]:
+        """How often containers of each pod were restarted by their kubelet, as the template may ask."""
+        return {
+            name: sum(
+                one.restart_count
+                for one in (*pod.status.init_container_statuses, *pod.status.container_statuses)
+            )
+            for name, pod in self.own.items()
+        }
 
     @cached_property
     def is_trained(self) -> bool:

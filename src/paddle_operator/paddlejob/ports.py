@@ -38,19 +38,26 @@ class Promises:
     """
 
     def __init__(self) -> None:
-        self._first: dict[str, int] = {}
+        self._first: dict[tuple[str, int], int] = {}
 
     def to(self, job: PaddleJob, live: Iterable[PaddleJob]) -> int:
         """The first port for a job, the same whenever it asks; 0: other live Host jobs hold too many."""
-        others = {one.uid: one for one in live if one.uid != job.uid}
-        self._first = {uid: first for uid, first in self._first.items() if uid in {*others, job.uid}}
-        if job.uid not in self._first:
+        others = {_promised(one): one for one in live if one.uid != job.uid}
+        mine = _promised(job)
+        self._first = {whose: first for whose, first in self._first.items() if whose in {*others, mine}}
+        if mine not in self._first:
             held = [
-                _block(one, one.status.host_port or self._first.get(uid, 0)) for uid, one in others.items()
+                _block(one, one.status.host_port or self._first.get(whose, 0))
+                for whose, one in others.items()
             ]
-            self._first[job.uid] = free_ports(job, held)
+            self._first[mine] = free_ports(job, held)
         # What is not to be had now may be later.
-        return self._first[job.uid] or self._first.pop(job.uid)
+        return self._first[mine] or self._first.pop(mine)
+
+
+def _promised(job: PaddleJob) -> tuple[str, int]:
+    """To whom: a job that was suspended may come back with more pods, and needs other ports."""
+    return job.uid, job.status.attempt
 
 
 def _block(job: PaddleJob, first: int) -> range:

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from paddle_operator.api.names import ENV_DROPPED
+from paddle_operator.api.names import ENV_DROPPED, LABEL_ATTEMPT
 from paddle_operator.api.paddlejob import PaddleJobStatus, Phase, Role
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
 from paddle_operator.plan import Create, Emit, Plan, Step
@@ -12,15 +12,29 @@ from paddle_operator.plan import Create, Emit, Plan, Step
 from . import ports
 from .cleanup import clean_up
 from .config_map import missing_config_map
-from .failures import awaited_until, find_failure
+from .deadlines import active_until, expire, expires_at, missed_deadline, started_by
+from .failures import find_failure
 from .finalizer import release
+from .limits import may_restart
+from .news import write_due, write_status
 from .nudge import next_nudge, nudges
 from .observed import Observed
 from .obstacles import End, Obstacle, find_obstacle
 from .pods import build_pod, dropped_variables_of
 from .relabel import relabel
+from .restarts import backed_off_until
 from .services import missing_services
-from .status import next_status, write_due, write_status
+from .status import (
+    failed_status,
+    next_status,
+    restarted_status,
+    resumed_status,
+    suspended_status,
+    swept_status,
+)
+from .suspension import is_suspended
+from .sweep import leftovers, next_look, sweep
+from .waiting import next_wonder
 
 # Not everything that stands in the way is shown to us when it goes: somebody else's config map is not.
 LOOK_AGAIN_AFTER = timedelta(seconds=10)
@@ -33,26 +47,74 @@ def reconcile(seen: Observed) -> Plan:
     if job.metadata.terminating:
         return _say_terminating(seen)
     if job.status.finished:
-        return _plan(clean_up(seen, Phase(job.status.phase)))
+        return _after_the_end(seen)
+    if is_suspended(seen):
+        return _suspended(seen)
 
-    obstacle = find_obstacle(seen)
-    failure = find_failure(seen)
+    left = leftovers(seen)
+    obstacle = find_obstacle(seen) if not left else None
+    if not seen.is_trained and (late := missed_deadline(seen, obstacle)):
+        return _end(seen, failed_status(seen, late))
+    if left:
+        return _swept(seen)
+    if job.status.phase == Phase.SUSPENDED:
+        return _plan(*write_status(seen, resumed_status(seen)))
+    if (pause := backed_off_until(seen)) is not None:
+        return _plan(wake_at=_earliest(pause, *_deadlines(seen)))
+
+    failure, open_until = find_failure(seen)
+    if failure is not None and may_restart(seen, failure):
+        return _begun_anew(seen, restarted_status(seen, failure))
+    if failure is not None:
+        return _end(seen, failed_status(seen, failure))
     blocked = obstacle is not None and obstacle.stops_creation
-    if failure is None and not blocked and ports.are_due(seen):
+    if not blocked and ports.are_due(seen):
         # Written before the first pod, so that they are the same after a crash.
         return _plan(*write_status(seen, ports.with_ports(seen)))
-    status = next_status(seen, obstacle, failure)
-    said = write_status(seen, status)
-    if status.finished:
-        return _plan(*said, clean_up(seen, Phase(status.phase)))
+    return _on_the_way(seen, obstacle, open_until)
 
+
+def _on_the_way(seen: Observed, obstacle: Obstacle | None, open_until: datetime | None) -> Plan:
+    status = next_status(seen, obstacle)
+    if status.finished:
+        return _end(seen, status)
+    said = write_status(seen, status)
     touched = (*relabel(seen), *nudges(seen))
-    wake_at = _wake_at(seen, status, obstacle)
+    wake_at = _earliest(open_until, _wake_at(seen, status, obstacle))
     if obstacle is None:
         return _plan(*children(seen), *said, touched, wake_at=wake_at)
     # An obstacle is said first, because what follows may be refused again.
     made = () if obstacle.stops_creation else children(seen)
     return _plan(*said, *made, touched, wake_at=wake_at)
+
+
+def _end(seen: Observed, status: PaddleJobStatus) -> Plan:
+    """How it ended is written before anything is deleted."""
+    ended = seen.with_status(status)
+    return _plan(*write_status(seen, status), clean_up(ended, Phase(status.phase)), sweep(ended))
+
+
+def _after_the_end(seen: Observed) -> Plan:
+    cleaned = clean_up(seen, Phase(seen.job.status.phase))
+    wake_at = _earliest(expires_at(seen), next_look(seen) if leftovers(seen) else None)
+    return _plan(cleaned, sweep(seen), expire(seen), wake_at=wake_at)
+
+
+def _begun_anew(seen: Observed, status: PaddleJobStatus) -> Plan:
+    """A new try is written before anything of the old one is deleted."""
+    after = seen.with_status(status)
+    return _plan(*write_status(seen, status), sweep(after), wake_at=backed_off_until(after))
+
+
+def _suspended(seen: Observed) -> Plan:
+    if seen.job.status.phase != Phase.SUSPENDED:
+        return _begun_anew(seen, suspended_status(seen))
+    return _swept(seen)
+
+
+def _swept(seen: Observed) -> Plan:
+    said = write_status(seen, swept_status(seen))
+    return _plan(*said, sweep(seen), wake_at=_earliest(next_look(seen), *_deadlines(seen)))
 
 
 def children(seen: Observed) -> tuple[Step, ...]:
@@ -62,7 +124,7 @@ def children(seen: Observed) -> tuple[Step, ...]:
     config map once they have addresses. Pods of servers are made before those of workers.
     """
     found = missing_config_map(seen)
-    config_map: Step = (Create(CONFIG_MAPS, found),) if found else ()
+    config_map: Step = (Create(CONFIG_MAPS, found, _identity(seen)),) if found else ()
     pods = tuple(_pod_creates(seen, role) for role in seen.job.roles)
     steps = (config_map, missing_services(seen), *pods, _warn_of_dropped_variables(seen))
     return _one_ahead(steps) if seen.refusals else steps
@@ -70,10 +132,15 @@ def children(seen: Observed) -> tuple[Step, ...]:
 
 def _pod_creates(seen: Observed, role: Role) -> Step:
     return tuple(
-        Create(PODS, build_pod(seen.job, slot, seen.settings.init_image))
+        Create(PODS, build_pod(seen.job, slot, seen.settings.init_image), _identity(seen))
         for slot in seen.missing.values()
         if slot.role is role
     )
+
+
+def _identity(seen: Observed) -> tuple[str, ...]:
+    """In the first try there is no older one; and what the Go operator made does not say which it is of."""
+    return (LABEL_ATTEMPT,) if seen.job.status.attempt else ()
 
 
 def _one_ahead(steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -82,7 +149,8 @@ def _one_ahead(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def _warn_of_dropped_variables(seen: Observed) -> Step:
-    names = dropped_variables_of(seen.job) if seen.missing and not seen.own else []
+    is_first = seen.missing and not seen.own and not seen.job.status.attempt
+    names = dropped_variables_of(seen.job) if is_first else []
     if not names:
         return ()
     message = f"the operator decides about {', '.join(names)}; the values in the template are not used"
@@ -98,11 +166,21 @@ def _say_terminating(seen: Observed) -> Plan:
 
 
 def _wake_at(seen: Observed, status: PaddleJobStatus, obstacle: Obstacle | None) -> datetime | None:
-    times = [next_nudge(seen), awaited_until(seen)]
+    times = [next_nudge(seen), next_look(seen), next_wonder(seen), *_deadlines(seen)]
     if obstacle is not None and obstacle.end is not End.BY_EDIT:
         times.append(seen.now + LOOK_AGAIN_AFTER)
     if status != seen.job.status and (due := write_due(seen, status)) > seen.now:
         times.append(due)
+    return _earliest(*times)
+
+
+def _deadlines(seen: Observed) -> tuple[datetime | None, ...]:
+    if seen.job.run_policy.suspend:
+        return ()
+    return active_until(seen), started_by(seen)
+
+
+def _earliest(*times: datetime | None) -> datetime | None:
     return min((time for time in times if time is not None), default=None)
 
 

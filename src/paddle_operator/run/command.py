@@ -15,7 +15,6 @@ from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import PADDLE_JOBS
 from paddle_operator.api.validate import not_served
-from paddle_operator.app import wall_clock
 from paddle_operator.local.images import BadImage, Images
 from paddle_operator.local.machine import Block, Machine, NoRoom
 from paddle_operator.local.names import Names
@@ -35,6 +34,7 @@ from paddle_operator.local.support import (
 from paddle_operator.local.volumes import Shelf
 from paddle_operator.log import LogFormat, LogLevel, configure
 from paddle_operator.memory.cluster import MemoryCluster
+from paddle_operator.runtime.clock import SteadyClock
 
 from .changes import Setting
 from .duration import BadDuration, seconds
@@ -157,7 +157,8 @@ def execute(prepared: Prepared, screen: Screen, place: Workspace) -> Result:
 
 
 def _session(prepared: Prepared, place: Workspace, block: Block, screen: Screen) -> Session:
-    memory = MemoryCluster(wall_clock, {PADDLE_JOBS: paddle_job_schema()})
+    clock = SteadyClock()
+    memory = MemoryCluster(clock, {PADDLE_JOBS: paddle_job_schema()})
     supplies = Supplies(memory, prepared.request.secrets)
     bell = Bell()
     shared = Place(
@@ -166,14 +167,14 @@ def _session(prepared: Prepared, place: Workspace, block: Block, screen: Screen)
         logs=place.logs,
         scratch=place.scratch,
         isolates=prepared.machine.isolates,
-        now=wall_clock,
+        now=clock,
         changed=bell.next_ring,
         hosts=Path("/etc/hosts").read_text(),
         names=Names(),
     )
     node = LocalNode(memory, supplies, shared, block, prepared.machine.capacity, bell)
-    gatherer = Gatherer(memory, place.logs, prepared.metric, wall_clock)
-    return Session(memory, node, block, gatherer, screen, place, prepared.timeout_seconds)
+    gatherer = Gatherer(memory, place.logs, prepared.metric, clock)
+    return Session(memory, node, block, gatherer, screen, place, clock, prepared.timeout_seconds)
 
 
 def _refuse_unused_images(options: Options, jobs: list[PaddleJob]) -> None:

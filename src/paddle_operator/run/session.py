@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
@@ -53,6 +54,7 @@ class Session:
     gatherer: Gatherer
     screen: Screen
     place: Workspace
+    now: Callable[[], datetime]
     timeout_seconds: float | None = None
     _interrupts: asyncio.Event = field(default_factory=asyncio.Event)
     _killed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -66,7 +68,7 @@ class Session:
             self._heed_signals()
             parts = [
                 tasks.create_task(self.node.run()),
-                tasks.create_task(PaddleJobManager(self.memory).run()),
+                tasks.create_task(PaddleJobManager(self.memory, now=self.now).run()),
                 tasks.create_task(self.gatherer.follow_pods()),
             ]
             try:

@@ -144,12 +144,21 @@ class Executor:
         found = await self._cluster.get(action.resource, Key(metadata["namespace"], metadata["name"]))
         if not found.metadata.controlled_by(owner_uid):
             return Refusal(action.resource, metadata["name"], taken=True, message="the name is taken")
-        labels = metadata.get("labels", {})
-        if not labels.items() <= found.metadata.labels.items():
-            body = {"metadata": {"labels": labels}}
+        labels, found_labels = metadata.get("labels", {}), found.metadata.labels
+        is_older = any(found_labels.get(name) != labels[name] for name in action.identity)
+        missing = {
+            name: value
+            for name, value in labels.items()
+            if name not in action.identity and found_labels.get(name) != value
+        }
+        if missing:
+            # Without them our watch would not show it, also if it is an older one that has to go first.
+            body = {"metadata": {"labels": missing}}
             await self._patch(Patch(Target.of(action.resource, found), body, purpose="label"), owner_uid)
         else:
             self._gate.wrote(owner_uid, action.resource, found)
+        if is_older:
+            raise Conflict(f"{action.resource} {found.metadata.name} is an older one of ours")
         return None
 
     async def _patch(self, action: Patch, owner_uid: str) -> None:
@@ -163,7 +172,7 @@ class Executor:
     async def _delete(self, action: Delete, owner_uid: str) -> None:
         target = action.target
         try:
-            await self._cluster.delete(target, as_seen=action.as_seen)
+            await self._cluster.delete(target, as_seen=action.as_seen, force=action.force)
         except NotFound:
             return
         except Conflict:
@@ -171,7 +180,7 @@ class Executor:
                 self._gate.outdated(owner_uid, target)
             # Else it is gone, and another of that name has come: that one was not meant.
             return
-        self._gate.deleted(owner_uid, target)
+        self._gate.deleted(owner_uid, target, at_once=action.force)
 
     async def _set_status(self, action: SetStatus, owner_uid: str) -> None:
         target = action.target

@@ -19,7 +19,8 @@ class _Unseen:
     """What one owner's caches have still to show."""
 
     versions: dict[AnyResource, int] = field(default_factory=dict)
-    deleted: list[Target] = field(default_factory=list)
+    deleted: list[tuple[Target, bool]] = field(default_factory=list)
+    """With whether it must be gone to be seen as such; otherwise that it goes is enough."""
     outdated: list[tuple[Target, int]] = field(default_factory=list)
     """With the number of lists at that time: what a fresh one shows is the truth, changed or not."""
 
@@ -38,8 +39,8 @@ class CacheGate:
         lists = self._stores[target.resource].lists
         self._unseen.setdefault(owner_uid, _Unseen()).outdated.append((target, lists))
 
-    def deleted(self, owner_uid: str, target: Target) -> None:
-        self._unseen.setdefault(owner_uid, _Unseen()).deleted.append(target)
+    def deleted(self, owner_uid: str, target: Target, *, at_once: bool = False) -> None:
+        self._unseen.setdefault(owner_uid, _Unseen()).deleted.append((target, at_once))
 
     def behind(self, owner_uid: str) -> set[AnyResource]:
         """The kinds whose cache has not shown what we did for this owner; empty: the gate is open."""
@@ -51,9 +52,9 @@ class CacheGate:
             for resource, version in unseen.versions.items()
             if self._stores[resource].progress < version
         }
-        unseen.deleted = [target for target in unseen.deleted if self._is_shown_alive(target)]
+        unseen.deleted = [one for one in unseen.deleted if self._is_shown_alive(*one)]
         unseen.outdated = [one for one in unseen.outdated if self._is_shown_as_then(*one)]
-        targets = [*unseen.deleted, *(target for target, _ in unseen.outdated)]
+        targets = [target for target, _ in (*unseen.deleted, *unseen.outdated)]
         behind = {*unseen.versions, *(target.resource for target in targets)}
         if not behind:
             del self._unseen[owner_uid]
@@ -67,7 +68,9 @@ class CacheGate:
         shown = store.get(target.key)
         return shown is not None and Target.of(target.resource, shown) == target and store.lists == lists
 
-    def _is_shown_alive(self, target: Target) -> bool:
+    def _is_shown_alive(self, target: Target, at_once: bool) -> bool:
         """Being deleted is shown too: a graceful end may take its time."""
         shown = self._stores[target.resource].get(target.key)
-        return shown is not None and shown.metadata.uid == target.uid and not shown.metadata.terminating
+        if shown is None or shown.metadata.uid != target.uid:
+            return False
+        return at_once or not shown.metadata.terminating

@@ -1,0 +1,71 @@
+"""A restart is whole: in PS and Collective mode a process that comes back alone finds nobody.
+
+    failed ──▶ write attempt + 1, reason, counts ──▶ delete the old try ──▶ all gone ──▶ pause ──▶ make anew
+
+What must be counted is written first, in one write that the server refuses if anybody was quicker; pods carry
+the number of their try, and those of an older one are never counted. So a crash between any two writes counts
+nothing twice.
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from paddle_operator.api.meta import find_condition
+from paddle_operator.api.names import RESTARTING
+from paddle_operator.api.paddlejob import Failure, PaddleJobStatus, Phase
+
+from .limits import backoff_limit, counted, max_disruptions
+from .observed import Observed
+
+FIRST_BACKOFF_SECONDS = 1
+LONGEST_BACKOFF_SECONDS = 300
+
+
+def begin_again(seen: Observed, failure: Failure) -> PaddleJobStatus:
+    """The status that starts the next try; its conditions are for status.py to say."""
+    failures, disruptions = counted(seen, failure)
+    status = seen.job.status
+    return msgspec.structs.replace(
+        next_attempt(seen),
+        phase=Phase.RESTARTING,
+        restarts=status.restarts + 1,
+        failures=failures,
+        disruptions=disruptions,
+        failure=failure,
+    )
+
+
+def next_attempt(seen: Observed) -> PaddleJobStatus:
+    """From here on every pod that there is belongs to an earlier try."""
+    return msgspec.structs.replace(
+        seen.job.status,
+        attempt=seen.job.status.attempt + 1,
+        attempt_time=seen.stamp,
+        mode=seen.job.spec.mode,
+        ps=None,
+        worker=None,
+        heter=None,
+        observed_generation=seen.job.metadata.generation,
+    )
+
+
+def backed_off_until(seen: Observed) -> datetime | None:
+    """None: it may begin."""
+    status = seen.job.status
+    restarting = find_condition(status.conditions, RESTARTING)
+    is_waiting = restarting is not None and restarting.status == "True" and not seen.own
+    if not is_waiting or status.attempt_time is None or status.restarts < 1:
+        return None
+    seconds = min(FIRST_BACKOFF_SECONDS * 2 ** min(status.restarts - 1, 16), LONGEST_BACKOFF_SECONDS)
+    until = status.attempt_time + timedelta(seconds=seconds)
+    return until if until > seen.now else None
+
+
+def used_in_words(seen: Observed, status: PaddleJobStatus) -> str:
+    """How much of its limits a job has used up."""
+    job = seen.job
+    return (
+        f"failures {status.failures} of {backoff_limit(job)} (backoffLimit), "
+        f"disruptions {status.disruptions} of {max_disruptions(job)} (maxDisruptions)"
+    )
