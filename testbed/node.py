@@ -256,9 +256,12 @@ class FakeNode:
             return NEVER
         if life.stage is Stage.UNBOUND:
             return await self._schedule(life)
-        if life.stage is Stage.FINISHED:
-            return await self._remove(life) if life.pod.is_being_deleted else NEVER
         now = self._loop.time()
+        if life.stage is Stage.FINISHED:
+            if not life.pod.is_being_deleted:
+                return NEVER
+            gone_at = life.ended_at + life.behaviour.cleanup_seconds
+            return await self._remove(life) if gone_at <= now else gone_at
         deadline = life.note_orders_to_stop(now)
         if life.stage is Stage.RUNNING:
             ending = life.ending()
@@ -322,6 +325,7 @@ class FakeNode:
         body = node_status.ended(life.pod, _place(life), life.started_at, ending)
         await self._patch_status(life.pod, body)
         life.stage = Stage.FINISHED
+        life.ended_at = self._loop.time()
         return 0.0
 
     async def _remove(self, life: Life) -> float:

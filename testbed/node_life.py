@@ -35,6 +35,8 @@ class Life:
     started_at: str | None = None
     ends_at: float = NEVER
     ordered_exit: int | None = None
+    # FINISHED
+    ended_at: float = 0.0
     # Deletion or deadline: since when the containers are told to stop.
     stopping_since: float | None = None
     is_past_deadline: bool = False

@@ -120,7 +120,8 @@ class Behaviour:
 
     `start_seconds` pass before the first look at the config maps (sandbox, image); `run_seconds` count from
     the moment when the server took the phase Running. `reason` is Completed for 0 and Error for the rest,
-    unless it is given. `termination_seconds` beyond the pod's grace period end in a kill, 137.
+    unless it is given. `termination_seconds` beyond the pod's grace period end in a kill, 137. A pod that is
+    being deleted goes `cleanup_seconds` after its containers have ended, as a kubelet has volumes to unmount.
     """
 
     run_seconds: float = 0.2
@@ -129,6 +130,7 @@ class Behaviour:
     start_seconds: float = 0.0
     termination_seconds: float = 0.0
     termination_exit_code: int = 143
+    cleanup_seconds: float = 0.0
     runs_for_ever: bool = False
 
 

@@ -1,14 +1,16 @@
 """What must hold when nothing moves any more. Numbers: reliability-performance.md 3."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from invariants_of_requests import CHILDREN, SECRET
-from simulated_history import intranet_of, owner_of, slots_of, trains
+from simulated_history import attempt_of, intranet_of, owner_of, slots_of, trains
 
 from paddle_operator.api.meta import Manifest
+from paddle_operator.api.names import ACTIVE_DEADLINE, POD_LOST, START_DEADLINE
 from paddle_operator.api.paddlejob import CleanPodPolicy, PaddleJob
-from paddle_operator.api.resources import EVENTS, PODS, SERVICES
+from paddle_operator.api.resources import EVENTS, PADDLE_JOBS, PODS, SERVICES
 
 if TYPE_CHECKING:
     from simulated import Life
@@ -17,6 +19,8 @@ FINAL = {"Completed", "Failed"}
 COUNTERS = ("pending", "starting", "running", "failed", "succeeded", "unknown")
 # Not more often than that does the operator look whether an obstacle is gone.
 LOOK_SECONDS = 10.0
+# Times in objects are whole seconds.
+SLACK = 2.0
 
 
 def it_comes_to_rest(life: "Life") -> bool:
@@ -32,24 +36,31 @@ def no_child_outlives_its_job(life: "Life") -> bool:
 
 
 def everybody_is_counted(life: "Life") -> bool:
-    """6: at the end succeeded + failed + active = slots."""
+    """6: at the end succeeded + failed + active = slots, but for pods that others have deleted."""
     return all(
         sum(job["status"].get(role, {}).get(name, 0) for name in COUNTERS) == slots
         for job in life.jobs.values()
+        if job["status"]["phase"] in FINAL and not _has_lost_a_pod(job)
         for role, slots in Counter(role for role, _ in slots_of(job)).items()
     )
 
 
 def all_pods_of_a_job_were_told_the_same(life: "Life") -> bool:
     """8: all pods of one attempt carry the same endpoint list."""
-    told = {(owner_of(start.pod), str(start.told)) for start in life.kubelet.started.values()}
-    return len(told) == len({owner for owner, _ in told})
+    told = {
+        (owner_of(start.pod), attempt_of(start.pod), str(start.told))
+        for start in life.kubelet.started.values()
+    }
+    return len(told) == len({(owner, attempt) for owner, attempt, _ in told})
 
 
 def no_container_starts_with_the_map_of_another_job(life: "Life") -> bool:
-    """8: the list of a namesake that is dead, or of a stranger, would lead astray."""
-    starts = life.kubelet.started.values()
-    return all(owner_of(start.pod) == owner_of(start.config_map) for start in starts)
+    """8: the list of a namesake that is dead, of a stranger, or of an earlier try, would lead astray."""
+    return all(
+        (owner_of(start.pod), attempt_of(start.pod))
+        == (owner_of(start.config_map), attempt_of(start.config_map))
+        for start in life.kubelet.started.values()
+    )
 
 
 def children_are_cleaned_up_as_asked(life: "Life") -> bool:
@@ -72,16 +83,23 @@ def _is_cleaned_up(life: "Life", job: Manifest) -> bool:
         for kind in (PODS, SERVICES)
     }
     pods = [pod for pod in own[PODS] if trains(pod)]
+    if job["status"]["phase"] not in FINAL:
+        return True  # it waits: for its user, or for a node that is gone
     if job["status"].get("phase") in cleaned.get(policy, {"Completed"}):
         return not pods and not own[SERVICES]
     ended = all(pod["status"]["phase"] in {"Succeeded", "Failed"} for pod in pods)
     services = len(slots_of(job)) if intranet_of(job) == "Service" else 0
-    return ended and len(pods) == len(slots_of(job)) and len(own[SERVICES]) == services
+    are_kept = len(pods) == len(slots_of(job)) - _has_lost_a_pod(job) and len(own[SERVICES]) == services
+    return ended and are_kept
+
+
+def _has_lost_a_pod(job: Manifest) -> bool:
+    return bool(job["status"].get("failure", {}).get("reason") == POD_LOST)
 
 
 def a_job_costs_few_requests(life: "Life") -> bool:
-    """15: at most 2N + 15 requests a job, one more on the host network, and one delete for each child that
-    has a name of its own; again after each fault."""
+    """15: at most 2N + 15 requests a try, one more on the host network, and one delete for each child; again
+    after each fault."""
     asked = Counter(
         (request.turn.job.uid, request.verb == "delete")
         for request in life.witness.requests
@@ -90,8 +108,9 @@ def a_job_costs_few_requests(life: "Life") -> bool:
     most = {}
     for turn in life.witness.turns:
         pods = sum(role.replicas for role in turn.job.roles.values())
-        most[turn.job.uid, False] = 2 * pods + 15 + turn.job.on_host_network
-        most[turn.job.uid, True] = _children(turn.job) - 1
+        tries = 1 + turn.job.status.attempt
+        most[turn.job.uid, False] = tries * (2 * pods + 15 + turn.job.on_host_network)
+        most[turn.job.uid, True] = tries * _children(turn.job)
     return life.faults.lasting or all(
         count <= most[which] * (1 + life.witness.faults) for which, count in asked.items()
     )
@@ -104,9 +123,42 @@ def _children(job: PaddleJob) -> int:
 
 
 def events_are_few(life: "Life") -> bool:
-    """16: at most 10 events a job; after a fault some may be told again."""
+    """16: at most 10 events a job and 2 more a try; after a fault some may be told again."""
     told = Counter(one["involvedObject"]["uid"] for one in life.history.of_kind(EVENTS).values())
-    return all(count <= 10 * (1 + life.witness.faults) for count in told.values())
+    most = {turn.job.uid: 10 + 2 * turn.job.status.attempt for turn in life.witness.turns}
+    return all(count <= most[uid] * (1 + life.witness.faults) for uid, count in told.items())
+
+
+def nothing_happens_before_its_time(life: "Life") -> bool:
+    """19: clocks that are set cause no early failure and no early delete; nor are deadlines forgotten."""
+    return all(after - SLACK <= waited for after, waited in _timed(life))
+
+
+def deadlines_are_kept(life: "Life") -> bool:
+    """19 and 24: a deadline is noticed also if nothing else happens."""
+    return bool(life.witness.faults) or all(waited <= after + SLACK for after, waited in _timed(life))
+
+
+def _timed(life: "Life") -> Iterator[tuple[float, float]]:
+    """What was promised, and what it took, in true seconds: of deadlines that passed, and of the last delete."""
+    times: dict[tuple[str, str], float] = {}
+    for change in life.witness.changes:
+        before, after = change.entry.before or {}, change.entry.after
+        if change.entry.resource != PADDLE_JOBS or before.get("metadata", {}).get("generation") is None:
+            continue
+        uid = before["metadata"]["uid"]
+        policy, status = before["spec"].get("runPolicy", {}), (after or before).get("status", {})
+        if after is None and times.get((uid, "ended")) and "ttlSecondsAfterFinished" in policy:
+            yield policy["ttlSecondsAfterFinished"], change.at - times[uid, "ended"]
+        if status.get("startTime"):
+            times.setdefault((uid, "started"), change.at)
+        if status.get("phase") in FINAL and (uid, "ended") not in times:
+            times[uid, "ended"] = change.at
+            reason = status.get("failure", {}).get("reason")
+            if reason == ACTIVE_DEADLINE:
+                yield policy["activeDeadlineSeconds"], change.at - times[uid, "started"]
+            if reason == START_DEADLINE:
+                yield policy["startDeadlineSeconds"], change.at
 
 
 def nothing_fails_unforeseen(life: "Life") -> bool:
@@ -124,8 +176,10 @@ def a_goal_is_reached_in_few_turns(life: "Life") -> bool:
     turns = Counter(turn.job.uid for turn in life.witness.turns)
     children = {turn.job.uid: _children(turn.job) for turn in life.witness.turns}
     looks = life.witness.changed_at[-1] / LOOK_SECONDS
+    tries = {turn.job.uid: 1 + turn.job.status.attempt for turn in life.witness.turns}
     return life.faults.lasting or all(
-        count <= (3 * children[uid] + 20) * (1 + life.witness.faults) + looks for uid, count in turns.items()
+        count <= tries[uid] * (3 * children[uid] + 20) * (1 + life.witness.faults) + looks
+        for uid, count in turns.items()
     )
 
 
@@ -138,6 +192,8 @@ AT_REST = (
     children_are_cleaned_up_as_asked,
     a_job_costs_few_requests,
     events_are_few,
+    nothing_happens_before_its_time,
+    deadlines_are_kept,
     nothing_fails_unforeseen,
     no_secret_is_logged,
     a_goal_is_reached_in_few_turns,

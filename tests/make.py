@@ -9,7 +9,7 @@ from paddle_operator.api.core import ConfigMap, Pod, Service
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.paddlejob import PaddleJob, Role
 from paddle_operator.paddlejob.config_map import build_config_map, endpoints_by_name
-from paddle_operator.paddlejob.endpoints import Slot
+from paddle_operator.paddlejob.endpoints import Endpoint, Slot, slots_of
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.paddlejob.pods import build_pod
 from paddle_operator.paddlejob.services import build_service
@@ -88,7 +88,7 @@ def pod(
     made["metadata"] |= {"uid": f"pod-{job.uid[:4]}-{number}", "resourceVersion": str(200 + number)}
     made["metadata"] |= metadata or {}
     made["spec"]["nodeName"] = "node-1"
-    address = ip if ip is not None else f"198.18.0.{number + 1}"
+    at = ip if ip is not None else address(role, rank)
     code = exit_code if exit_code is not None else {"Succeeded": 0, "Failed": 1}.get(phase)
     state: Manifest = {"waiting": {"reason": waiting or "ContainerCreating"}}
     if code is not None:
@@ -98,16 +98,22 @@ def pod(
         state = {"running": {"startedAt": NOW.isoformat()}}
     made["status"] = {
         "phase": phase,
-        "podIP": address,
-        "podIPs": [{"ip": address}] if address else [],
+        "podIP": at,
+        "podIPs": [{"ip": at}] if at else [],
         "containerStatuses": [{"name": "paddle", "ready": "running" in state, "state": state}],
         **status,
     }
     return msgspec.json.decode(msgspec.json.encode(made), type=Pod)
 
 
+def address(role: Role, rank: int) -> str:
+    return f"198.18.0.{rank + 1 + 100 * (role is Role.PS)}"
+
+
 def config_map(job: PaddleJob, **metadata: Any) -> ConfigMap:
-    made = build_config_map(job, endpoints_by_name(job))
+    """That tells of the pods as they are made here."""
+    by_address = {name: Endpoint(address(*slot), 2379) for name, slot in slots_of(job).items()}
+    made = build_config_map(job, endpoints_by_name(job) if job.found_by_name else by_address)
     made["metadata"] |= {"uid": "map-1", "resourceVersion": "300", **metadata}
     return msgspec.json.decode(msgspec.json.encode(made), type=ConfigMap)
 

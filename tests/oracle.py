@@ -12,7 +12,7 @@ from simulated_kubelet import NODE_ADDRESS
 from workloads import LIVES
 
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.names import ANNOTATION_NUDGE, RUNNING
+from paddle_operator.api.names import ANNOTATION_NUDGE, ANNOTATION_PEERS, RESTARTING, RUNNING
 from paddle_operator.api.resources import EVENTS, PODS
 
 IDENTITY = {
@@ -21,7 +21,11 @@ IDENTITY = {
     "creationTimestamp",
     "lastTransitionTime",
     "completionTime",
+    "attemptTime",
+    "resumeTime",
     "finishedAt",
+    "deletionTimestamp",
+    ANNOTATION_PEERS,
 }
 # Who looks late, or is dead meanwhile, may never have seen the job run: no start time, no such condition. Nor
 # does it matter when it looked at pods that go on: how far they were, whether one had to be told to stop.
@@ -107,11 +111,14 @@ def _renamed(document: Manifest, aliases: dict[str, str], ports: dict[str, str])
 
 def _without_volatile(value: Any) -> Any:
     if isinstance(value, list):
-        return [_without_volatile(item) for item in value if not _is_running_condition(item)]
+        return [_without_volatile(item) for item in value if not _is_of_a_moment(item)]
     if isinstance(value, dict):
         return {name: _without_volatile(item) for name, item in value.items() if name not in VOLATILE}
     return value
 
 
-def _is_running_condition(value: object) -> bool:
-    return isinstance(value, dict) and value.get("type") == RUNNING and "status" in value
+def _is_of_a_moment(value: object) -> bool:
+    """That it runs, and that what was before has come to an end."""
+    if not isinstance(value, dict) or "status" not in value:
+        return False
+    return value.get("type") == RUNNING or (value.get("type") == RESTARTING and value["status"] == "False")

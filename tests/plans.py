@@ -36,7 +36,7 @@ def changes(plan: Plan) -> dict[str, Any]:
 
 def settled(seen: Observed) -> Observed:
     """The same, after the status has been written: what is left is not about the status."""
-    job = msgspec.structs.replace(seen.job, status=next_status(seen, None, None))
+    job = msgspec.structs.replace(seen.job, status=next_status(seen, None))
     return make.observed(job, *seen.pods, now=seen.now, config_map=seen.config_map)
 
 

@@ -1,20 +1,36 @@
 """A namespace of a cluster with a real node, seen as users see it: through kubectl."""
 
+import asyncio
+import os
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import make
 import yaml
-from world import World
+from world import OPERATOR, PATIENCE_SECONDS, World
 
+from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import Manifest
 
 ACCELERATOR = "accelerator=nvidia-tesla-p100"
 """The label that the seeds' examples select."""
 TINY = "paddle-operator/tiny:1"
+# The manager as it is, but with less patience: ten restarts alone would be 13 minutes of pauses.
+HASTY_MANAGER = """
+from datetime import timedelta
+from paddle_operator.cli import main
+from paddle_operator.paddlejob import restarts, waiting
+
+restarts.LONGEST_BACKOFF_SECONDS = 1
+waiting.SLOW_AFTER = timedelta(seconds=5)
+main()
+"""
 NFS = Path(__file__).parents[1] / "testbed" / "nfs.yaml"
 
 
@@ -26,6 +42,15 @@ def pod(name: str, script: str, **spec: Any) -> Manifest:
         "metadata": {"name": name, "labels": {"app": name}},
         "spec": {"restartPolicy": "Never", "containers": [container], **spec},
     }
+
+
+def tiny_job(
+    name: str, script: str, *, container: Manifest | None = None, pod: Manifest | None = None, **spec: Any
+) -> Manifest:
+    """Two workers that run a script of the shell; with more fields of container, pod and job."""
+    made = make.container(image=TINY, command=["sh", "-c", script]) | (container or {})
+    template = make.template(made, restartPolicy="Never", terminationGracePeriodSeconds=1, **(pod or {}))
+    return make.manifest(name, 2, pod=template, **spec)
 
 
 def service(name: str, app: str, **spec: Any) -> Manifest:
@@ -93,3 +118,56 @@ class Cluster:
 
     def logs(self, pod: str) -> str:
         return self.kubectl("logs", pod)
+
+    async def said(self, pod: str, text: str) -> str:
+        """The first line of a running pod's log that has the text; as soon as it is printed."""
+        follower = await asyncio.create_subprocess_exec(
+            *self._kubectl, "logs", "--follow", pod, stdout=asyncio.subprocess.PIPE
+        )
+        assert follower.stdout is not None
+        lines = []
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                async for line in follower.stdout:
+                    lines.append(line.decode(errors="replace"))
+                    if text in lines[-1]:
+                        return lines[-1]
+        except TimeoutError:
+            pass
+        finally:
+            with suppress(ProcessLookupError):
+                follower.kill()
+            await follower.wait()
+        raise AssertionError(f"{pod} did not say {text!r}, but {''.join(lines)}")
+
+    def start_hasty_manager(self) -> "subprocess.Popen[bytes]":
+        """As `World.start_manager`, with less patience."""
+        world = self.world
+        log = world.plane.audit_log.with_name(f"manager-{world.namespace}-{len(world.managers)}.log")
+        options = [f"--kubeconfig={world.plane.kubeconfig_for(OPERATOR)}", f"--namespace={world.namespace}"]
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-c", HASTY_MANAGER, "manager", *options, "--log-format=json"], stderr=file
+            )
+        world.managers.append(process)
+        world.logs.append(log)
+        return process
+
+
+def processes_of(pod: Pod) -> dict[int, str]:
+    """What runs in the containers of a pod: command lines by pid, both as this machine sees them."""
+    found = {}
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with suppress(OSError):
+                if f"/pod{pod.metadata.uid}/" in (process / "cgroup").read_text():
+                    words = (process / "cmdline").read_bytes().split(b"\0")
+                    found[int(process.name)] = b" ".join(words).decode(errors="replace").strip()
+    return found
+
+
+def kill(pod: Pod, command: str, number: int = signal.SIGKILL) -> None:
+    """The one process of the pod with this command line."""
+    processes = processes_of(pod)
+    (pid,) = (pid for pid, words in processes.items() if words == command)
+    os.kill(pid, number)

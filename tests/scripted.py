@@ -112,6 +112,7 @@ class Call:
     name: str = ""
     body: Manifest = field(default_factory=dict)
     target: Target | None = None
+    force: bool = False
     at: float = 0.0
 
 
@@ -189,9 +190,15 @@ class ScriptedCluster:
         )
         return KubeObject(metadata=metadata(target.key.name, next(self.versions)))
 
-    async def delete(self, target: Target, *, as_seen: bool = False) -> None:  # noqa: ARG002
+    async def delete(
+        self,
+        target: Target,
+        *,
+        as_seen: bool = False,  # noqa: ARG002
+        force: bool = False,
+    ) -> None:
         await self._serve(
-            Call("delete", target.resource.plural, target.key.name, {}, target, at=loop_time()),
+            Call("delete", target.resource.plural, target.key.name, {}, target, force, at=loop_time()),
         )
 
     async def _serve(self, call: Call) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import invariants
 import looptime
 import structlog
+from simulated_acts import Act, Stage
 from simulated_connection import Connection, Faults
 from simulated_history import NAMESPACE, TrueHistory, now
 from simulated_kubelet import PACE_SECONDS, Kubelet
@@ -47,9 +48,12 @@ class Recreation:
 @dataclass(frozen=True)
 class Workload:
     manifest: Manifest
-    exit_codes: Mapping[str, int] = field(default_factory=dict)
-    run_seconds: Mapping[str, float] = field(default_factory=dict)
+    exit_codes: Mapping[str, int | Sequence[int]] = field(default_factory=dict)
+    run_seconds: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
+    in_place: Mapping[str, int] = field(default_factory=dict)
     recreation: Recreation | None = None
+    acts: tuple[Act, ...] = ()
+    """What people and machines do meanwhile, one after the other."""
     others: tuple[tuple[AnyResource, Manifest], ...] = ()
     """What is in the namespace before the job; another job, perhaps."""
     misfits: tuple[Manifest, ...] = ()
@@ -91,7 +95,7 @@ class WatchedManager(PaddleJobManager):
     """The manager as it is; only that somebody notes on which picture each of its turns decides."""
 
     def __init__(self, connection: Connection) -> None:
-        super().__init__(connection, NAMESPACE, now)
+        super().__init__(connection, NAMESPACE, connection.clock)
         self._connection = connection
 
     async def _gather(self, job: PaddleJob, memory: Recollection) -> Observed:
@@ -116,12 +120,14 @@ async def _live(workload: Workload, faults: Faults, pace: Callable[[], float]) -
     memory = MemoryCluster(now, {PADDLE_JOBS: paddle_job_schema()})
     memory.history = history
     witness = Witness(history, invariants.ALL)
-    kubelet = Kubelet(memory, history, workload.exit_codes, workload.run_seconds, pace)
+    kubelet = Kubelet(memory, history, workload.exit_codes, workload.run_seconds, workload.in_place, pace)
     user = User(memory, workload)
+    stage = Stage(memory, history, kubelet, workload.name)
     processes = Processes(memory, history, faults, witness)
     with structlog.testing.capture_logs() as log:
         await user.begin()
-        tasks = [asyncio.create_task(actor) for actor in (kubelet.run(), user.run(), processes.run())]
+        actors = (kubelet.run(), user.run(), processes.run(), stage.play(workload.acts))
+        tasks = [asyncio.create_task(actor) for actor in actors]
         try:
             rested = await _until_rest(tasks, lambda: (len(witness.requests), history.version), kubelet)
         finally:

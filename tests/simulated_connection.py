@@ -9,12 +9,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import Enum, auto
 from math import inf
 from typing import Any, TypeVar
 
 import msgspec
-from simulated_history import TrueHistory
+from simulated_history import TrueHistory, now
 from witness import CURRENT_REQUEST, CURRENT_TURN, Knowledge, Request, Turn, Witness
 
 from paddle_operator.api.meta import Key, KubeObject, Manifest
@@ -23,6 +24,7 @@ from paddle_operator.api.resources import EVENTS, AnyResource, Resource, Target
 from paddle_operator.cluster import ApiError, Change, Listing, Scope, Verb
 from paddle_operator.memory.cluster import MemoryCluster
 from paddle_operator.memory.history import matches
+from paddle_operator.runtime.clock import SteadyClock
 
 T = TypeVar("T", bound=KubeObject)
 R = TypeVar("R")
@@ -77,11 +79,23 @@ class RefusedWrite:
 
 
 @dataclass(frozen=True)
+class ClockJump:
+    """Somebody sets the clock of the manager's machine, once, for good."""
+
+    at_seconds: float
+    by_seconds: float
+
+    def shift(self) -> timedelta:
+        return timedelta(seconds=self.by_seconds if _now() >= self.at_seconds else 0)
+
+
+@dataclass(frozen=True)
 class Faults:
     crash: CrashAt | None = None
     refused: RefusedWrite | None = None
     late: LateChange | None = None
     stale: StaleList | None = None
+    clock: ClockJump | None = None
     latency: Callable[[], float] = lambda: A_MOMENT
     """Of a request, and again of its answer, in seconds."""
     watch_delay: Callable[[], float] = lambda: A_MOMENT
@@ -101,6 +115,12 @@ class Connection:
         self._witness = witness
         self._knows = Knowledge()
         self._silent: set[AnyResource] = set()
+        self.clock = SteadyClock(self._wall, _now)
+        if faults.clock is not None:
+            witness.fault_strikes(f"the clock of this machine is set, at {faults.clock.at_seconds}")
+
+    def _wall(self) -> datetime:
+        return now() + (self._faults.clock.shift() if self._faults.clock is not None else timedelta())
 
     def turn_begins(self, job: PaddleJob) -> None:
         self._witness.turn_begins(Turn(job, self._knows.is_behind_own_writes(job.uid)))
@@ -153,10 +173,12 @@ class Connection:
         self._wrote(request, result)
         return result
 
-    async def delete(self, target: Target, *, as_seen: bool = False) -> None:
+    async def delete(self, target: Target, *, as_seen: bool = False, force: bool = False) -> None:
         turn = CURRENT_TURN.get()
-        request = self._request("delete", target.resource, target.key, uid=target.uid, turn=turn)
-        await self._write(request, lambda: self._memory.delete(target, as_seen=as_seen))
+        request = self._request(
+            "delete", target.resource, target.key, uid=target.uid, turn=turn, body={"force": force}
+        )
+        await self._write(request, lambda: self._memory.delete(target, as_seen=as_seen, force=force))
         self._knows.deleted.add(target.uid)
 
     def _request(self, verb: str, resource: AnyResource, key: Key, **details: Any) -> Request:
@@ -170,6 +192,8 @@ class Connection:
         await asyncio.sleep(self._faults.latency())
         if self.crashed:
             raise Crash
+        # Every answer is dated, in whole seconds.
+        self.clock.heed(now().replace(microsecond=0))
 
     async def _write(self, request: Request, apply: Callable[[], Awaitable[R]]) -> R:
         await self._arrive(request)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from paddle_operator.api.meta import Key, Manifest
+from paddle_operator.api.names import LABEL_ATTEMPT
 from paddle_operator.api.resources import AnyResource
 from paddle_operator.memory.history import Entry, History
 
@@ -64,6 +65,11 @@ def owner_of(document: Manifest) -> str:
     """The UID of the controller; empty if there is none."""
     owners = document["metadata"].get("ownerReferences", ())
     return next((owner["uid"] for owner in owners if owner.get("controller")), "")
+
+
+def attempt_of(child: Manifest) -> int:
+    """The try that it was made for."""
+    return int(child["metadata"].get("labels", {}).get(LABEL_ATTEMPT, "0"))
 
 
 def trains(pod: Manifest) -> bool:

@@ -1,11 +1,12 @@
 """Plays scheduler, kubelet, DNS and garbage collector; notes what each pod is told when it starts."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import TypeVar
 
-from simulated_history import TrueHistory, key_of, now, owner_of, trains, variables_of
+from simulated_history import TrueHistory, attempt_of, key_of, now, owner_of, trains, variables_of
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import ANNOTATION_NUDGE
@@ -52,20 +53,28 @@ class Kubelet:
 
     memory: MemoryCluster
     history: TrueHistory
-    exit_codes: Mapping[str, int]
-    run_seconds: Mapping[str, float]
+    exit_codes: Mapping[str, int | Sequence[int]]
+    """By the pod's name; of several, one for each try, and the last for all that follow."""
+    run_seconds: Mapping[str, float | Sequence[float]]
+    in_place: Mapping[str, int] = field(default_factory=dict)
+    """How often containers of a pod fail and are restarted, in the first try."""
     pace: Callable[[], float] = lambda: PACE_SECONDS
     started: dict[str, Start] = field(default_factory=dict)
     addresses: dict[str, str] = field(default_factory=dict)
     """By the UID of the pod, as all that follows."""
     _due: dict[str, float] = field(default_factory=dict)
     _nudge_seen: dict[str, str] = field(default_factory=dict)
-    _trained: set[str] = field(default_factory=set)
+    _trained: set[tuple[str, int]] = field(default_factory=set)
+    """Jobs, by UID and try."""
+    lost: set[str] = field(default_factory=set)
+    """UIDs of pods whose node is gone: nothing happens to them any more."""
+    unpullable: set[str] = field(default_factory=set)
+    """Names of pods whose image is nowhere to be had."""
 
     @property
     def is_idle(self) -> bool:
         """It will do nothing before somebody else does."""
-        return not self._due
+        return all(due == inf for due in self._due.values())
 
     async def run(self) -> None:
         while True:
@@ -91,6 +100,8 @@ class Kubelet:
 
     async def _step(self, pod: Manifest) -> None:
         uid = pod["metadata"]["uid"]
+        if uid in self.lost:
+            return
         if "deletionTimestamp" in pod["metadata"]:
             self.memory.finish_deletion(key_of(pod))
         elif "nodeName" not in pod["spec"]:
@@ -120,6 +131,13 @@ class Kubelet:
         if self._nudge_seen.get(uid) == nudge and self._due[uid] > _now():
             return
         self._nudge_seen[uid] = nudge
+        if pod["metadata"]["name"] in self.unpullable:
+            self._due[uid] = inf
+            message = 'Back-off pulling image "nowhere": ErrImagePull: not found'
+            await self._report(
+                pod, "Pending", {"waiting": {"reason": "ImagePullBackOff", "message": message}}
+            )
+            return
         name = pod["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"]
         config_map = self.history.of_kind(CONFIG_MAPS).get(name)
         if config_map is None:
@@ -132,10 +150,10 @@ class Kubelet:
 
     def _begin_training(self) -> None:
         """Of each job of which all pods run, and find each other."""
-        jobs: dict[str, list[Manifest]] = {}
+        jobs: dict[tuple[str, int], list[Manifest]] = {}
         for pod in self.history.of_kind(PODS).values():
             if pod["metadata"]["uid"] in self.started:
-                jobs.setdefault(owner_of(pod), []).append(pod)
+                jobs.setdefault((owner_of(pod), attempt_of(pod)), []).append(pod)
         for job, pods in jobs.items():
             hosts = self.started[pods[0]["metadata"]["uid"]].hosts
             if job in self._trained or len(pods) != len(hosts) or not all(map(self._is_found, hosts)):
@@ -144,7 +162,7 @@ class Kubelet:
             for pod in pods:
                 serves = variables_of(pod)["TRAINING_ROLE"] == "PSERVER"
                 usual = inf if serves else RUN_SECONDS
-                if (seconds := self.run_seconds.get(pod["metadata"]["name"], usual)) < inf:
+                if (seconds := _in_try(self.run_seconds.get(pod["metadata"]["name"], usual), pod)) < inf:
                     self._due[pod["metadata"]["uid"]] = _now() + seconds
 
     def _is_found(self, host: str) -> bool:
@@ -160,15 +178,28 @@ class Kubelet:
         )
 
     async def _end(self, pod: Manifest) -> None:
-        code = self.exit_codes.get(pod["metadata"]["name"], 0)
+        code = _in_try(self.exit_codes.get(pod["metadata"]["name"], 0), pod)
+        if self._restarts(pod) < self.in_place.get(pod["metadata"]["name"], 0) and not attempt_of(pod):
+            self._due[pod["metadata"]["uid"]] = _now() + RUN_SECONDS
+            await self._report(pod, "Running", {"running": {}}, restarts=self._restarts(pod) + 1)
+            return
         self._due.pop(pod["metadata"]["uid"])
         end = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
         await self._report(pod, "Failed" if code else "Succeeded", end)
 
-    async def _report(self, pod: Manifest, phase: str, state: Manifest, reason: str = "") -> None:
+    def _restarts(self, pod: Manifest) -> int:
+        count: int = pod["status"]["containerStatuses"][0].get("restartCount", 0)
+        return count
+
+    async def _report(
+        self, pod: Manifest, phase: str, state: Manifest, reason: str = "", restarts: int = 0
+    ) -> None:
         if "terminated" in state:
             state["terminated"]["finishedAt"] = now().strftime("%Y-%m-%dT%H:%M:%SZ")
         container = {"name": "paddle", "ready": "running" in state, "state": state}
+        if restarts:
+            ended = {"exitCode": 1, "reason": "Error", "finishedAt": now().strftime("%Y-%m-%dT%H:%M:%SZ")}
+            container |= {"restartCount": restarts, "lastState": {"terminated": ended}}
         status = {
             "phase": phase,
             "podIP": self.addresses[pod["metadata"]["uid"]],
@@ -177,6 +208,15 @@ class Kubelet:
         }
         target = Target(PODS, key_of(pod), pod["metadata"]["uid"])
         await self.memory.patch(target, {"status": status}, subresource="status")
+
+
+T = TypeVar("T", int, float)
+
+
+def _in_try(planned: T | Sequence[T], pod: Manifest) -> T:
+    if not isinstance(planned, Sequence):
+        return planned
+    return planned[min(attempt_of(pod), len(planned) - 1)]
 
 
 def _has_ended(pod: Manifest) -> bool:

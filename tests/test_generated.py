@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 import yaml
 
+from paddle_operator.paddlejob.ends import table
 from testbed.controlplane import ControlPlane
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,8 +37,9 @@ def rendered(name: str) -> str:
     return paddle_operator("render", str(EXAMPLES[name].relative_to(ROOT)))
 
 
-def pod_template_tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pod_template", ROOT / "dev" / "pod_template.py")
+def tool(name: str) -> ModuleType:
+    """A script of dev/."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "dev" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -48,6 +50,17 @@ def pod_template_tool() -> ModuleType:
 def test_the_crd_file_is_what_the_command_prints() -> None:
     stored = (ROOT / "deploy" / "v1" / "crd.yaml").read_text(encoding="utf-8")
     assert stored == paddle_operator("crd"), "deploy/v1/crd.yaml is out of date: run `make generate`"
+
+
+def test_the_guide_to_troubles_is_made_from_the_table_of_ends() -> None:
+    stored = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    assert stored == tool("troubleshooting").page(), (
+        "docs/troubleshooting.md is out of date: run `make generate`"
+    )
+
+
+def test_the_guide_to_troubles_has_a_section_for_every_class() -> None:
+    assert set(tool("troubleshooting").CLASSES) == set(table().blame)
 
 
 def test_there_are_examples() -> None:
@@ -95,5 +108,5 @@ def test_the_schema_of_a_pod_template_is_that_of_the_real_server(apiserver: Cont
     command = [*kubectl, "get", "--raw", "/openapi/v3/api/v1"]
     published = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     stored = (ROOT / "src" / "paddle_operator" / "api" / "pod_template.json").read_text(encoding="utf-8")
-    expected = pod_template_tool().pod_template_schema(published)
+    expected = tool("pod_template").pod_template_schema(published)
     assert json.loads(stored) == expected, "pod_template.json is out of date: run `make generate`"

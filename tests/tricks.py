@@ -229,6 +229,16 @@ ORDINARY = {
             {"name": "settings", "configMap": {"name": "settings"}},
         ]
     ),
+    "run-policy": job(
+        runPolicy={
+            "backoffLimit": 3,
+            "maxDisruptions": 3,
+            "activeDeadlineSeconds": 3600,
+            "startDeadlineSeconds": 600,
+            "ttlSecondsAfterFinished": 0,
+            "forceDeleteAfterSeconds": 60,
+        }
+    ),
     "notes": job(
         template=make.template(metadata={"labels": {"team": "vision"}, "annotations": {"note": "1"}})
     ),

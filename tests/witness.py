@@ -117,8 +117,12 @@ class Witness:
         history.on_change.append(self._changed)
 
     @property
+    def changes(self) -> list[Change]:
+        return [what for _, _, what in self._story if isinstance(what, Change)]
+
+    @property
     def changed_at(self) -> list[float]:
-        return [at for at, _, what in self._story if isinstance(what, Change)]
+        return [change.at for change in self.changes]
 
     @property
     def writes(self) -> list[Request]:

@@ -6,6 +6,7 @@ from typing import Any
 import make
 from invariants_of_requests import SECRET
 from simulated import Recreation, Workload
+from simulated_acts import Act, delete_pod, lose_node_of, never_pull, resume, suspend
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_NAME, LABEL_RES_TYPE, LABEL_ROLE
@@ -20,14 +21,23 @@ MISFIT = {"metadata": {"name": "resnet-misfit", "labels": LABELS}, "spec": {"con
 
 
 def job(
-    workers: int = 2, policy: str = "", servers: int = 0, intranet: str = "", name: str = "resnet"
+    workers: int = 2,
+    policy: str = "",
+    servers: int = 0,
+    intranet: str = "",
+    name: str = "resnet",
+    restart_policy: str = "Never",
+    **run_policy: Any,
 ) -> Manifest:
     wanted: dict[str, Any] = {"cleanPodPolicy": policy} if policy else {}
+    template = {"spec": {**TEMPLATE["spec"], "restartPolicy": restart_policy}}
     if servers:
-        wanted["ps"] = make.role(servers, TEMPLATE)
+        wanted["ps"] = make.role(servers, template)
     if intranet:
         wanted["intranet"] = intranet
-    return make.manifest(name, workers, pod=TEMPLATE, **wanted)
+    if run_policy:
+        wanted["runPolicy"] = run_policy
+    return make.manifest(name, workers, pod=template, **wanted)
 
 
 def failing(rank: int, policy: str = "", code: int = 1, **asked: Any) -> Workload:
@@ -41,6 +51,24 @@ def server_ends(code: int, workers_run_seconds: float = inf, policy: str = "") -
     """The first server ends long before anybody stops it."""
     run_seconds = {"resnet-ps-0": 3.0, "resnet-worker-0": workers_run_seconds}
     return Workload(job(workers=1, servers=1, policy=policy), {"resnet-ps-0": code}, run_seconds)
+
+
+# Of a try in which a peer fails or is lost, the others wait for it for ever; in the next one all is well.
+FIRST_WAITS = (inf, 5.0)
+
+
+def restarted(failures: int = 1, limit: int = 1, policy: str = "Never", **asked: Any) -> Workload:
+    """Worker 1 fails in the first tries."""
+    asked.setdefault("workers", 2)
+    codes = {f"resnet-worker-{asked['workers'] - 1}": (*(1,) * failures, 0)}
+    waits = {} if asked["workers"] == 1 else {"resnet-worker-0": (*(inf,) * failures, 5.0)}
+    return Workload(job(policy=policy, backoffLimit=limit, **asked), codes, waits)
+
+
+def disturbed(*acts: Act, waits: tuple[float, ...] = FIRST_WAITS, **asked: Any) -> Workload:
+    """Nobody ends by itself in the first try; somebody does something to it."""
+    names = [f"resnet-worker-{rank}" for rank in range(asked.get("workers", 2))]
+    return Workload(job(**asked), run_seconds=dict.fromkeys(names, waits), acts=acts)
 
 
 ANOTHER_HOST_JOB = job(workers=1, servers=1, intranet="Host", name="bert")
@@ -72,4 +100,42 @@ LIVES = {
     "host-jobs-side-by-side": Workload(
         job(workers=1, intranet="Host"), others=((PADDLE_JOBS, ANOTHER_HOST_JOB),)
     ),
+    "restarts": restarted(),
+    "restarts-until-the-limit": restarted(failures=2),
+    "single-restarts-and-is-cleaned": restarted(workers=1, policy="Always"),
+    "ps-restarts": Workload(
+        job(workers=1, servers=1, backoffLimit=1),
+        {"resnet-ps-0": (1, 0)},
+        {"resnet-ps-0": (3.0, inf), "resnet-worker-0": FIRST_WAITS},
+    ),
+    "service-restarts": restarted(intranet="Service"),
+    "host-restarts": restarted(workers=1, intranet="Host"),
+    "single-restarts-in-place": Workload(
+        job(workers=1, restart_policy="OnFailure"), in_place={"resnet-worker-0": 2}
+    ),
+    "ps-worker-restarts-in-place": Workload(
+        job(workers=1, servers=1, restart_policy="OnFailure"), in_place={"resnet-worker-0": 1}
+    ),
+    "loses-a-pod": disturbed(delete_pod("resnet-worker-1")),
+    "loses-too-many-pods": disturbed(
+        delete_pod("resnet-worker-0"),
+        delete_pod("resnet-worker-1", attempt=1),
+        waits=(inf,),
+        maxDisruptions=1,
+    ),
+    "is-suspended": disturbed(suspend(), resume()),
+    "is-suspended-and-grows": disturbed(suspend(), resume(workers=2), workers=1, intranet="Host"),
+    "service-is-suspended-and-shrinks": disturbed(suspend(), resume(workers=1), intranet="Service"),
+    "is-born-suspended": Workload(job(workers=1, suspend=True), acts=(resume(),)),
+    "stays-suspended": disturbed(suspend()),
+    "runs-too-long": disturbed(waits=(inf,), activeDeadlineSeconds=60),
+    "runs-too-long-after-a-restart": Workload(
+        job(policy="Always", activeDeadlineSeconds=60, backoffLimit=3),
+        {"resnet-worker-1": (1, 0)},
+        {"resnet-worker-0": inf, "resnet-worker-1": (5.0, inf)},
+    ),
+    "does-not-start": disturbed(never_pull("resnet-worker-1"), startDeadlineSeconds=60),
+    "expires": Workload(job(policy="Never", ttlSecondsAfterFinished=60)),
+    "loses-a-node": disturbed(lose_node_of("resnet-worker-1"), forceDeleteAfterSeconds=60),
+    "loses-a-node-for-good": disturbed(lose_node_of("resnet-worker-1")),
 }

@@ -37,7 +37,7 @@ OPERATOR_RULES: list[Manifest] = [
     {
         "apiGroups": ["batch.paddlepaddle.org"],
         "resources": ["paddlejobs"],
-        "verbs": ["list", "watch", "patch"],
+        "verbs": ["get", "list", "watch", "patch", "delete"],
     },
     {"apiGroups": ["batch.paddlepaddle.org"], "resources": ["paddlejobs/status"], "verbs": ["patch"]},
     {"apiGroups": ["batch.paddlepaddle.org"], "resources": ["paddlejobs/finalizers"], "verbs": ["update"]},
@@ -51,7 +51,11 @@ OPERATOR_RULES: list[Manifest] = [
         "resources": ["services"],
         "verbs": ["get", "list", "watch", "create", "patch", "delete"],
     },
-    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
+    {
+        "apiGroups": [""],
+        "resources": ["configmaps"],
+        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+    },
     {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
 ]
 
@@ -149,6 +153,28 @@ class World:
 
     async def gone(self, resource: Resource[T], name: str) -> None:
         await self.until(resource, name, lambda seen: seen is None, f"{resource.kind} {name} to be gone")
+
+    async def patch(self, resource: AnyResource, name: str, body: Manifest, subresource: str = "") -> None:
+        """As somebody with all rights, whatever the object is like now."""
+        await self.transport.request(
+            "PATCH",
+            path(resource, self.namespace, name, subresource),
+            body=msgspec.json.encode(body),
+            content_type="application/merge-patch+json",
+        )
+
+    async def events(self, name: str) -> list[tuple[str, str]]:
+        """What was told of a job, in its order: type and reason."""
+        body = await self.transport.request("GET", f"/api/v1/namespaces/{self.namespace}/events")
+        found = [one for one in json.loads(body)["items"] if one["involvedObject"]["name"] == name]
+        found.sort(key=lambda one: int(one["metadata"]["resourceVersion"]))
+        return [(one["type"], one["reason"]) for one in found]
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        command = [str(self.plane.kubectl), "--kubeconfig", str(self.plane.kubeconfig), "-n", self.namespace]
+        return subprocess.run(
+            [*command, *arguments], input=stdin, capture_output=True, text=True, check=False
+        )
 
     async def no_pods(self) -> None:
         for name in await self.pods():

@@ -24,6 +24,7 @@ from .paddlejob.failures import unconfirmed_workers
 from .paddlejob.labels import is_ahead, is_behind
 from .paddlejob.observed import NO_SETTINGS, Observed, Settings
 from .paddlejob.reconcile import reconcile
+from .paddlejob.sweep import leftovers
 from .paddlejob.verdicts import Verdict, judge
 from .paddlejob.waiting import is_slow, mounted_config_maps
 from .runtime.clock import SteadyClock
@@ -99,8 +100,8 @@ class PaddleJobManager:
             refusals=memory.refusals,
             status_written_at=memory.status_written_at,
         )
-        is_first = not (seen.own or seen.namesakes or job.status.finished or job.run_policy.suspend)
-        if seen.config_map is None and is_first:
+        is_over = job.status.finished or job.run_policy.suspend
+        if seen.config_map is None and not (is_over or seen.own or seen.namesakes or leftovers(seen)):
             # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
             seen = replace(seen, config_map=await self._look_up(CONFIG_MAPS, key))
         if ports.are_due(seen) and not (not_served(job) or spec_problems(job)):

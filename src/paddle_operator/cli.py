@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +21,7 @@ from .paddlejob.render import render as render_job
 from .run.request import Refused, dropped_variables_in, load, read_sources, refuse_where
 
 MOST_LINES = 20
+NARROWEST, WIDEST = 60, 100
 
 
 class OutputFormat(StrEnum):
@@ -195,6 +197,38 @@ def crd() -> None:
     To install it: paddle-operator crd | kubectl apply -f -
     """
     _print_documents([paddle_job_crd()])
+
+
+# -9 is no option, but what Python calls the end by signal 9.
+@app.command("explain-exit", context_settings={"ignore_unknown_options": True})
+def explain_exit(
+    word: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CODE|REASON",
+            show_default=False,
+            help="An exit code, 0 to 255, or the reason of a pod or container (OOMKilled, Evicted, "
+            "ImagePullBackOff), in any case. Left out: the whole table.",
+        ),
+    ] = None,
+) -> None:
+    """Explain how a process or pod ended, or why it waits: what it means, what it counts against, what to do.
+
+    Codes are those of Paddle's launcher (247), its legacy launcher (101) and plain scripts (137). A pod's
+    reason goes before its code, because it tells more; the operator itself goes by the same table.
+
+    Try: paddle-operator explain-exit 247
+
+    Which code and reason it was: kubectl get pdj NAME -o jsonpath={.status.failure}
+    """
+    # The table is read by this command and by jobs that fail.
+    from .paddlejob.explain import NotKnownError, explain, explain_all  # noqa: PLC0415
+
+    width = max(NARROWEST, min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST))
+    try:
+        typer.echo(explain_all(width) if word is None else explain(word, width))
+    except NotKnownError as error:
+        raise _complaint(str(error)) from None
 
 
 def _warn(line: str) -> None:

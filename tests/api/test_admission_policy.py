@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddle_operator.api.crd import paddle_job_schema, pod_template_schema
+from paddle_operator.api.crd import paddle_job_crd, paddle_job_schema, pod_template_schema
 from paddle_operator.api.paddlejob import Intranet, Role
 
 POLICY, BINDING = yaml.safe_load_all(
@@ -74,6 +74,15 @@ def test_the_policy_looks_into_every_role() -> None:
 def test_every_network_but_these_is_the_host_s() -> None:
     assert "in ['', 'PodIP', 'Service']" in VARIABLES["hostNetwork"]
     assert {*Intranet} - {"", "PodIP", "Service"} == {"Host", "HostNetwork"}
+
+
+def test_the_policy_is_asked_about_every_way_to_write_a_spec() -> None:
+    """The status is the operator's; it has no spec, and says nothing of what pods may do."""
+    (rule,) = POLICY["spec"]["matchConstraints"]["resourceRules"]
+    (version,) = paddle_job_crd()["spec"]["versions"]
+    ways = {"paddlejobs", *(f"paddlejobs/{name}" for name in version["subresources"])}
+    assert {*rule["resources"]} == ways - {"paddlejobs/status"}
+    assert rule["operations"] == ["CREATE", "UPDATE"]
 
 
 def test_what_does_not_fit_is_refused_everywhere() -> None:

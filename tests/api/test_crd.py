@@ -102,13 +102,66 @@ def test_the_crd_fits_the_annotation_of_kubectl_apply() -> None:
     assert len(json.dumps(paddle_job_crd(), separators=(",", ":"))) < MOST_BYTES
 
 
+def at(path: str) -> Schema:
+    """The schema of the field that a JSON path such as .status.failure.class points at."""
+    return BY_FIELD[path.lstrip(".")]
+
+
 def test_kubectl_shows_status_mode_and_age() -> None:
-    columns = version()["additionalPrinterColumns"]
+    columns = [column for column in version()["additionalPrinterColumns"] if "priority" not in column]
     assert [(column["name"], column["jsonPath"]) for column in columns] == [
         ("Status", ".status.phase"),
         ("Mode", ".status.mode"),
         ("Age", ".metadata.creationTimestamp"),
     ]
+
+
+def test_kubectl_shows_restarts_and_failure_when_asked_for_more() -> None:
+    columns = [column for column in version()["additionalPrinterColumns"] if column.get("priority") == 1]
+    assert [(column["name"], column["jsonPath"]) for column in columns] == [
+        ("Restarts", ".status.restarts"),
+        ("Failure", ".status.failure.class"),
+    ]
+
+
+def test_every_column_shows_a_field_that_there_is() -> None:
+    for column in version()["additionalPrinterColumns"]:
+        if column["type"] != "date":
+            assert at(column["jsonPath"])["type"] == column["type"]
+
+
+def test_kubectl_scale_speaks_of_the_workers() -> None:
+    """And of pods that there are, not of those that are wanted: an autoscaler compares the two."""
+    scale = version()["subresources"]["scale"]
+    assert scale == {
+        "specReplicasPath": ".spec.worker.replicas",
+        "statusReplicasPath": ".status.worker.replicas",
+    }
+    assert {at(path)["type"] for path in scale.values()} == {"integer"}
+
+
+@pytest.mark.parametrize(
+    ("field", "least", "most"),
+    [
+        ("backoffLimit", 0, 1000),
+        ("maxDisruptions", 0, 1000),
+        ("activeDeadlineSeconds", 1, 2**31 - 1),
+        ("startDeadlineSeconds", 1, 2**31 - 1),
+        ("ttlSecondsAfterFinished", 0, 2**31 - 1),
+        ("forceDeleteAfterSeconds", 0, 2**31 - 1),
+    ],
+)
+def test_what_a_run_policy_counts_is_bounded(field: str, least: int, most: int) -> None:
+    node = BY_FIELD[f"spec.runPolicy.{field}"]
+    assert (node["type"], node["minimum"], node["maximum"]) == ("integer", least, most)
+    # Left out is not zero: it is what docs/paddlejob.md says.
+    assert "default" not in node
+
+
+def test_a_run_policy_may_be_left_out_whole_and_in_part() -> None:
+    assert "required" not in BY_FIELD["spec.runPolicy"]
+    assert BY_FIELD["spec"]["required"] == ["worker"]
+    assert BY_FIELD["spec.runPolicy.suspend"]["type"] == "boolean"
 
 
 def test_the_names_are_those_of_the_contract() -> None:
@@ -126,7 +179,8 @@ def test_the_names_are_those_of_the_contract() -> None:
 
 def test_v1_is_served_and_stored_and_has_a_status_of_its_own() -> None:
     assert (version()["name"], version()["served"], version()["storage"]) == ("v1", True, True)
-    assert version()["subresources"] == {"status": {}}
+    assert set(version()["subresources"]) == {"status", "scale"}
+    assert version()["subresources"]["status"] == {}
 
 
 def test_a_job_has_at_least_one_worker_and_any_number_of_servers() -> None:

@@ -1,6 +1,7 @@
 """deploy/v1/admission-policy.yaml on a real API server: a job gives its author no more than a pod would."""
 
 import asyncio
+import itertools
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
@@ -35,10 +36,12 @@ PATIENCE_SECONDS = 30.0
 
 AUTHOR = "author"
 STORED = "stored"
+ASLEEP = "asleep"
+"""Suspended, so that the number of its workers may change."""
 GROUP = "batch.paddlepaddle.org"
 WRITES_JOBS = {
     "apiGroups": [GROUP],
-    "resources": ["paddlejobs"],
+    "resources": ["paddlejobs", "paddlejobs/scale"],
     "verbs": ["create", "update", "patch", "delete"],
 }
 MAKES_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
@@ -59,6 +62,11 @@ PLACES: dict[str, list[Manifest]] = {
     NO_PODS: [],
     PODS_ONLY: [MAKES_PODS],
     **{f"policy-{verb}": [MAKES_PODS, right] for verb, right in RIGHTS.items()},
+}
+EVERYTHING = "policy-everything"
+ALL_PLACES = {
+    **PLACES,
+    EVERYTHING: [MAKES_PODS, *RIGHTS.values(), {**RIGHTS[ACCOUNT], "resourceNames": []}],
 }
 
 
@@ -90,13 +98,15 @@ def policy(apiserver: ControlPlane) -> Iterator[set[str]]:
 
     What is yielded is a note: it is in force.
     """
-    namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in PLACES]
-    roles = [one for name, rules in PLACES.items() for one in role(name, [WRITES_JOBS, *rules])]
+    namespaces = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ALL_PLACES
+    ]
+    roles = [one for name, rules in ALL_PLACES.items() for one in role(name, [WRITES_JOBS, *rules])]
     kubectl(apiserver, "apply", "-f", "-", documents=[*namespaces, *roles])
     kubectl(apiserver, "apply", "-f", str(POLICY))
     yield set()
     kubectl(apiserver, "delete", "-f", str(POLICY))
-    kubectl(apiserver, "delete", "namespace", "--wait=false", *PLACES)
+    kubectl(apiserver, "delete", "namespace", "--wait=false", *ALL_PLACES)
 
 
 # Said by the kind itself, whoever asks.
@@ -115,6 +125,10 @@ class Author:
 
     async def patch(self, namespace: str, name: str, body: Manifest) -> str:
         return await self._ask("PATCH", path(PADDLE_JOBS, namespace, name), body, content_type=MERGE)
+
+    async def scale(self, namespace: str, name: str, spec: Manifest) -> str:
+        where = path(PADDLE_JOBS, namespace, name, "scale")
+        return await self._ask("PATCH", where, {"spec": spec}, content_type=MERGE)
 
     async def _ask(
         self, method: str, where: str, body: Manifest, *, keep: bool = False, **options: Any
@@ -147,8 +161,9 @@ async def author(
         someone = Author(transport)
         if not policy:
             await all_in_force(someone)
-            for place in PLACES:
-                await admin.request("POST", path(PADDLE_JOBS, place), body=msgspec.json.encode(job(STORED)))
+            for place in ALL_PLACES:
+                for stored in (job(STORED), job(ASLEEP, runPolicy={"suspend": True})):
+                    await admin.request("POST", path(PADDLE_JOBS, place), body=msgspec.json.encode(stored))
             policy.add("in force")
         yield someone
 
@@ -165,6 +180,7 @@ async def all_in_force(author: Author) -> None:
         trick = next(trick for trick in TRICKS.values() if trick.verb == verb)
         await until(partial(is_let_in, f"policy-{verb}", trick.job))
     await until(partial(is_let_in, PODS_ONLY, job()))
+    await until(partial(is_let_in, EVERYTHING, TRICKS["host-pid"].job))
 
 
 def test_there_are_tricks_for_every_right() -> None:
@@ -283,6 +299,71 @@ async def test_an_update_that_leaves_the_spec_alone_passes(author: Author, admin
     assert DENIED in await author.patch(
         place, "powerful", {"metadata": {"labels": {"seen": "yes"}}, "spec": {"cleanPodPolicy": "Never"}}
     )
+
+
+@pytest.mark.parametrize("place", ALL_PLACES)
+async def test_to_scale_takes_every_right_as_it_does_not_show_what_it_makes_more_of(
+    author: Author, place: str
+) -> None:
+    """Somebody else may have been allowed to write what is scaled; the author could not have."""
+    answer = await author.scale(place, ASLEEP, {"replicas": 3})
+    if place == EVERYTHING:
+        assert answer == ""
+    elif place == NO_PODS:
+        assert f"you need the verb create on pods in namespace {NO_PODS}" in answer
+    else:
+        assert DENIED in answer
+        assert "you need the verb" in answer
+        assert f"in namespace {place}; or change spec.worker.replicas of the job itself" in answer
+
+
+async def test_who_may_not_scale_can_resize_what_is_ordinary_by_an_edit(
+    author: Author, admin: Transport
+) -> None:
+    larger = {"spec": {"worker": {"replicas": 3}}}
+    assert await author.patch(PODS_ONLY, ASLEEP, larger) == ""
+    powerful = in_pod(hostPID=True)
+    powerful["metadata"]["name"] = "powerful-and-asleep"
+    powerful["spec"]["runPolicy"] = {"suspend": True}
+    await admin.request("POST", path(PADDLE_JOBS, PODS_ONLY), body=msgspec.json.encode(powerful))
+    for name in ("scale", "patch"):
+        change = {"replicas": 3} if name == "scale" else larger
+        assert DENIED in await getattr(author, name)(PODS_ONLY, "powerful-and-asleep", change)
+
+
+async def test_a_scale_brings_in_nothing_but_a_number(author: Author, admin: Transport) -> None:
+    pod = make.template(hostPID=True)
+    await author.scale(EVERYTHING, ASLEEP, {"replicas": 3, "worker": {"template": pod}, "template": pod})
+    stored = await admin.request("GET", path(PADDLE_JOBS, EVERYTHING, ASLEEP))
+    assert b"hostPID" not in stored
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"suspend": True},
+        {"suspend": False},
+        {"backoffLimit": 1000, "maxDisruptions": 1000},
+        {"ttlSecondsAfterFinished": 0},
+        {"forceDeleteAfterSeconds": 0},
+    ],
+    ids=str,
+)
+async def test_a_run_policy_is_ordinary_but_not_for_a_job_that_is_not(
+    author: Author, admin: Transport, policy: Manifest
+) -> None:
+    """To resume or restart it makes pods that its author could not make."""
+    assert await author.create(PODS_ONLY, job(runPolicy=policy)) == ""
+    assert await author.patch(PODS_ONLY, STORED, {"spec": {"runPolicy": policy}}) == ""
+    name = f"powerful-{next(_numbers)}"
+    powerful = in_pod(hostPID=True)
+    powerful["metadata"]["name"] = name
+    powerful["spec"]["runPolicy"] = {"suspend": not policy.get("suspend", False)}
+    await admin.request("POST", path(PADDLE_JOBS, PODS_ONLY), body=msgspec.json.encode(powerful))
+    assert DENIED in await author.patch(PODS_ONLY, name, {"spec": {"runPolicy": policy}})
+
+
+_numbers = itertools.count()
 
 
 async def test_the_operator_is_not_held_up(author: Author, world: World, node: FakeNode) -> None:

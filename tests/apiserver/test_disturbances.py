@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from world import World, tally
 
-from paddle_operator.api.meta import Manifest, find_condition
-from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource
+from paddle_operator.api.meta import find_condition
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS
 from paddle_operator.kube.client import path
 from testbed.node import FakeNode
 from testbed.node_pods import Behaviour
@@ -17,12 +17,6 @@ from testbed.node_pods import Behaviour
 pytestmark = pytest.mark.apiserver
 
 FOR_EVER = Behaviour(runs_for_ever=True)
-MERGE = "application/merge-patch+json"
-
-
-async def patch(world: World, resource: AnyResource, name: str, body: Manifest) -> None:
-    where = path(resource, world.namespace, name)
-    await world.transport.request("PATCH", where, body=msgspec.json.encode(body), content_type=MERGE)
 
 
 async def test_a_pod_whose_labels_are_taken_off_is_not_lost(world: World, node: FakeNode) -> None:
@@ -30,7 +24,7 @@ async def test_a_pod_whose_labels_are_taken_off_is_not_lost(world: World, node: 
     world.start_manager()
     await world.submit(make.manifest(cleanPodPolicy="Never"))
     await world.phase("resnet", "Running")
-    await patch(world, PODS, "resnet-worker-1", {"metadata": {"labels": {"paddle-res-type": None}}})
+    await world.patch(PODS, "resnet-worker-1", {"metadata": {"labels": {"paddle-res-type": None}}})
     await world.pod_until(
         "resnet-worker-1", lambda pod: pod.metadata.labels.get("paddle-res-type") == "worker"
     )
@@ -56,10 +50,13 @@ async def test_a_pod_that_ended_well_may_be_collected_before_its_peers_end(
     assert job.status.worker.succeeded == 2
 
 
-async def test_a_pod_that_is_deleted_while_it_trains_fails_the_job(world: World, node: FakeNode) -> None:
+async def test_a_pod_that_is_deleted_while_it_trains_fails_a_job_that_allows_no_disruption(
+    world: World, node: FakeNode
+) -> None:
+    """That others are restarted is in test_restarts.py."""
     node.script(lambda _: FOR_EVER)
     world.start_manager()
-    await world.submit(make.manifest())
+    await world.submit(make.manifest(runPolicy={"maxDisruptions": 0}))
     await world.phase("resnet", "Running")
     await world.delete(PODS, await world.pod_until("resnet-worker-1", lambda _: True))
     job = await world.phase("resnet", "Completed", "Failed")
@@ -124,7 +121,7 @@ async def test_a_finished_job_costs_no_request_after_a_restart(world: World, nod
     world.kill(first)
     before = len(world.requests())
     world.start_manager()
-    await patch(world, PADDLE_JOBS, "resnet", {"metadata": {"annotations": {"note": "1"}}})
+    await world.patch(PADDLE_JOBS, "resnet", {"metadata": {"annotations": {"note": "1"}}})
     await asyncio.sleep(2)
     after = tally(world.requests()[before:])
     assert set(after) <= {"list paddlejobs", "list pods", "list services", "list configmaps"}

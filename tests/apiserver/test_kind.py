@@ -1,5 +1,6 @@
 """The PaddleJob kind on a real API server, as kubectl users meet it."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -16,18 +17,13 @@ pytestmark = pytest.mark.apiserver
 TOP = Path(__file__).parents[2]
 
 
-def kubectl(world: World, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [str(world.plane.kubectl), "--kubeconfig", str(world.plane.kubeconfig), "-n", world.namespace]
-    return subprocess.run([*command, *arguments], input=stdin, capture_output=True, text=True, check=False)
-
-
 def apply(world: World, manifest: Manifest) -> subprocess.CompletedProcess[str]:
-    return kubectl(world, "apply", "-f", "-", stdin=yaml.safe_dump(manifest))
+    return world.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(manifest))
 
 
 def test_the_crd_fits_kubectl_apply(world: World) -> None:
     for _ in range(2):
-        result = kubectl(world, "apply", "-f", str(TOP / "deploy/v1/crd.yaml"))
+        result = world.kubectl("apply", "-f", str(TOP / "deploy/v1/crd.yaml"))
         assert result.returncode == 0, result.stderr
     assert "unchanged" in result.stdout
 
@@ -36,7 +32,7 @@ def test_the_crd_fits_kubectl_apply(world: World) -> None:
     "file", [*sorted(TOP.glob("examples/*/job.yaml")), TOP / "deploy/examples/resnet.yaml"]
 )
 def test_every_example_is_accepted_without_a_warning(world: World, file: Path) -> None:
-    result = kubectl(world, "apply", "-f", str(file))
+    result = world.kubectl("apply", "-f", str(file))
     assert (result.returncode, result.stderr) == (0, "")
 
 
@@ -58,28 +54,78 @@ def test_a_typo_in_a_container_field_is_refused_and_named(world: World) -> None:
 def test_labels_and_annotations_of_a_template_survive(world: World) -> None:
     metadata = {"labels": {"team": "vision"}, "annotations": {"note": "two words"}}
     assert apply(world, make.manifest(pod=make.template(metadata=metadata))).returncode == 0
-    stored = yaml.safe_load(kubectl(world, "get", "pdj", "resnet", "-o", "yaml").stdout)
+    stored = yaml.safe_load(world.kubectl("get", "pdj", "resnet", "-o", "yaml").stdout)
     assert stored["spec"]["worker"]["template"]["metadata"] == metadata
 
 
 def test_kubectl_get_shows_status_mode_and_age(world: World) -> None:
     assert apply(world, make.manifest()).returncode == 0
-    assert kubectl(world, "get", "pdj").stdout.split("\n")[0].split() == ["NAME", "STATUS", "MODE", "AGE"]
+    assert world.kubectl("get", "pdj").stdout.split("\n")[0].split() == ["NAME", "STATUS", "MODE", "AGE"]
 
 
-async def test_the_number_of_workers_is_fixed(world: World) -> None:
-    assert apply(world, make.manifest(workers=2)).returncode == 0
-    result = apply(world, make.manifest(workers=3))
-    assert result.returncode != 0
-    assert "spec.worker.replicas" in result.stderr
-    assert "delete the job and create it anew" in result.stderr
-
-
-async def test_servers_cannot_be_added_to_a_job(world: World) -> None:
+def test_kubectl_get_shows_restarts_and_failure_too_when_asked_for_more(world: World) -> None:
     assert apply(world, make.manifest()).returncode == 0
-    result = apply(world, make.manifest(ps={"replicas": 1, "template": make.template()}))
+    failure = {"class": "OOM", "reason": "OOMKilled"}
+    status = json.dumps({"status": {"phase": "Restarting", "restarts": 2, "failure": failure}})
+    written = world.kubectl("patch", "pdj", "resnet", "--subresource=status", "--type=merge", "-p", status)
+    assert written.returncode == 0, written.stderr
+    head, row = world.kubectl("get", "pdj", "-o", "wide").stdout.splitlines()
+    assert head.split() == ["NAME", "STATUS", "MODE", "AGE", "RESTARTS", "FAILURE"]
+    assert row.split()[:2] == ["resnet", "Restarting"]
+    assert row.split()[-2:] == ["2", "OOM"]
+
+
+def test_every_word_of_a_run_policy_is_explained(world: World) -> None:
+    shown = world.kubectl("explain", "pdj.spec.runPolicy").stdout
+    for name in ("backoffLimit", "maxDisruptions", "ttlSecondsAfterFinished", "suspend"):
+        assert name in shown
+    assert "How often the job is restarted after failures of its own" in " ".join(shown.split())
+
+
+SERVERS = {"ps": {"replicas": 1, "template": make.template()}}
+HETER = {"heter": {"replicas": 1, "template": make.template()}}
+SUSPENDED = {"runPolicy": {"suspend": True}}
+# How many pods there are, before and after, and what is named if that is refused.
+RESIZED = {
+    "more workers": (make.manifest(workers=2), make.manifest(workers=3), "spec.worker.replicas: "),
+    "fewer workers": (make.manifest(workers=3), make.manifest(workers=2), "spec.worker.replicas: "),
+    "servers": (make.manifest(), make.manifest(**SERVERS), "ps cannot change"),
+    "no servers": (make.manifest(**SERVERS), make.manifest(), "ps cannot change"),
+    "heter": (make.manifest(), make.manifest(**HETER), "heter cannot change"),
+}
+
+
+def with_policy(manifest: Manifest, policy: Manifest) -> Manifest:
+    return {**manifest, "spec": {**manifest["spec"], **policy}}
+
+
+@pytest.mark.parametrize(("before", "after", "named"), RESIZED.values(), ids=RESIZED.keys())
+def test_the_number_of_pods_is_fixed_while_a_job_runs(
+    world: World, before: Manifest, after: Manifest, named: str
+) -> None:
+    assert apply(world, before).returncode == 0
+    result = apply(world, after)
     assert result.returncode != 0
-    assert "ps cannot change during the life of a job" in result.stderr
+    assert named in result.stderr
+    assert "set runPolicy.suspend first" in result.stderr
+
+
+@pytest.mark.parametrize(("before", "after", "named"), RESIZED.values(), ids=RESIZED.keys())
+def test_the_number_of_pods_may_change_while_a_job_is_suspended_and_with_its_end(
+    world: World, before: Manifest, after: Manifest, named: str
+) -> None:
+    assert apply(world, with_policy(before, SUSPENDED)).returncode == 0
+    result = apply(world, with_policy(after, SUSPENDED))
+    assert (result.returncode, result.stderr) == (0, ""), named
+    assert apply(world, before).returncode == 0
+    assert apply(world, after).returncode != 0
+
+
+def test_how_peers_find_each_other_is_fixed_even_then(world: World) -> None:
+    assert apply(world, make.manifest(**SUSPENDED)).returncode == 0
+    result = apply(world, make.manifest(intranet="Service", **SUSPENDED))
+    assert result.returncode != 0
+    assert "spec.intranet: " in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import laptop
 import pytest
+import yaml
 
 pytestmark = pytest.mark.paddle
 
@@ -88,6 +89,21 @@ def workers(kept: Path) -> list[Worker]:
     logs = sorted(kept.glob("logs/default/*/paddle.log"))
     assert logs
     return [Worker(log.read_text()) for log in logs]
+
+
+def restarts_of(kept: Path) -> tuple[str, int, int, int]:
+    """How the one job of a run ended: phase, restarts, failures, disruptions."""
+    documents = yaml.safe_load_all((kept / "objects.yaml").read_text())
+    (status,) = (one["status"] for one in documents if one["kind"] == "PaddleJob")
+    counts = (status.get(name, 0) for name in ("restarts", "failures", "disruptions"))
+    return status["phase"], *counts
+
+
+def until_saved(volumes: Path, process: subprocess.Popen[str]) -> None:
+    """Training is under way, and there is a checkpoint."""
+    while not (volumes / "default" / "checkpoints" / "latest.pdparams").exists():
+        assert process.poll() is None
+        time.sleep(0.005)
 
 
 def result_of(ended: list[Worker]) -> Result:
@@ -176,22 +192,50 @@ class TestCheckpoint:
         assert [worker.starts for worker in again] == [[200], [200]], "nothing is left to do"
         assert result_of(again) == undisturbed
 
-    def test_a_crash_restarts_all_in_place_and_they_resume(self, tmp_path: Path, undisturbed: Result) -> None:
-        ended = train(CHECKPOINT / "job.yaml", tmp_path, CRASH_AT="50")
+    @pytest.mark.parametrize("intranet", ["PodIP", "Service", "Host"])
+    def test_after_a_crash_all_are_made_anew_and_resume(
+        self, tmp_path: Path, undisturbed: Result, intranet: str
+    ) -> None:
+        """In every network: on the host's the same ports are taken again at once."""
+        ended = train(CHECKPOINT / "job.yaml", tmp_path, "--set", f"spec.intranet={intranet}", CRASH_AT="50")
         assert [worker.starts for worker in ended] == [[0, 40], [0, 40]]
+        assert result_of(ended) == undisturbed
+        (kept,) = tmp_path.glob("kept-*")
+        assert restarts_of(kept) == ("Completed", 1, 1, 0)
+
+    @pytest.mark.parametrize("rank", ["0", "1"])
+    def test_after_a_kill_of_a_trainer_all_are_made_anew_and_resume(
+        self, tmp_path: Path, undisturbed: Result, rank: str
+    ) -> None:
+        volumes, kept, marker = tmp_path / "volumes", tmp_path / "kept", f"marker-{uuid.uuid4().hex}"
+        words = ("--volumes", volumes, "--keep", kept)
+        with laptop.started(CHECKPOINT / "job.yaml", *words, MARKER=marker) as process:
+            until_saved(volumes, process)
+            (trainer,) = (
+                pid
+                for pid in trainers(marker)
+                if b"PADDLE_TRAINER_ID=" + rank.encode() in environment_of(pid)
+            )
+            os.kill(trainer, signal.SIGKILL)
+            out, _ = process.communicate(timeout=SECONDS)
+            assert process.returncode == 0, out
+        assert (
+            f"worker {rank} (pod checkpoint-worker-{rank} on node localhost) has a trainer that was killed"
+            in out
+        )
+        assert restarts_of(kept) == ("Completed", 1, 1, 0)
+        ended = workers(kept)
+        assert all(0 < worker.starts[-1] < 200 for worker in ended), [worker.starts for worker in ended]
         assert result_of(ended) == undisturbed
 
     def test_after_a_kill_of_the_operator_the_next_run_resumes(
         self, tmp_path: Path, undisturbed: Result
     ) -> None:
-        state = tmp_path / "volumes" / "default" / "checkpoints" / "latest.pdparams"
         marker = f"marker-{uuid.uuid4().hex}"
         with laptop.started(
             CHECKPOINT / "job.yaml", "--volumes", tmp_path / "volumes", MARKER=marker
         ) as process:
-            while not state.exists():
-                assert process.poll() is None
-                time.sleep(0.005)
+            until_saved(tmp_path / "volumes", process)
             process.kill()
             process.communicate(timeout=SECONDS)
             assert laptop.none_left([marker])
@@ -209,7 +253,7 @@ def test_a_kill_of_one_process_fails_the_job_and_ends_all_others(
     marker = f"marker-{uuid.uuid4().hex}"
     with laptop.started(COLLECTIVE / "job.yaml", STEPS="100000", MARKER=marker) as process:
         laptop.wait_for(process, "default/collective step ")
-        victim = next(pid for pid in trainings(marker) if is_launcher(pid) == of_the_launcher)
+        victim = next(pid for pid in processes_of(marker) if is_launcher(pid) == of_the_launcher)
         os.kill(victim, signal.SIGKILL)
         out, _ = process.communicate(timeout=SECONDS)
         assert process.returncode == 1, out
@@ -217,8 +261,13 @@ def test_a_kill_of_one_process_fails_the_job_and_ends_all_others(
         assert laptop.none_left([marker])
 
 
-def trainings(marker: str) -> list[int]:
-    return [pid for pid in laptop.processes(marker) if b"train_fleet.py" in command_of(pid)]
+def processes_of(marker: str) -> list[int]:
+    """Launchers and trainers."""
+    return [pid for pid in laptop.processes(marker) if b"train_" in command_of(pid)]
+
+
+def trainers(marker: str) -> list[int]:
+    return [pid for pid in processes_of(marker) if not is_launcher(pid)]
 
 
 def is_launcher(pid: int) -> bool:
@@ -227,3 +276,7 @@ def is_launcher(pid: int) -> bool:
 
 def command_of(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def environment_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()

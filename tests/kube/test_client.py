@@ -104,6 +104,24 @@ async def test_delete_is_only_for_the_object_of_this_uid(server: Server, cluster
 
 
 @pytest.mark.parametrize(
+    ("how", "more"),
+    [
+        ({"as_seen": True}, {"preconditions": {"uid": "uid-p", "resourceVersion": "3"}}),
+        ({"force": True}, {"gracePeriodSeconds": 0}),
+    ],
+    ids=["as seen", "by force"],
+)
+async def test_delete_says_in_which_version_and_how_soon(
+    server: Server, cluster: KubeCluster, how: dict[str, bool], more: Manifest
+) -> None:
+    """By force too it is for one UID: a namesake made later is never killed."""
+    server.say(json_answer({"kind": "Status"}))
+    await cluster.delete(Target.of(PODS, pod("p", 3)), **how)
+    (asked,) = server.asked
+    assert asked.json == {"preconditions": {"uid": "uid-p"}, "propagationPolicy": "Background"} | more
+
+
+@pytest.mark.parametrize(
     "answer", [b"", b"<html>", b"[]", b"{}", b'{"metadata": {"name": "\xff"}}', b"[" * 9999]
 )
 async def test_a_success_that_cannot_be_read_is_as_good_as_no_answer(

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,57 @@ class TestATokenFile:
             self.write(file, b"better", 3)
             await transport.request("GET", "/")
         assert server.asked[0].headers["Authorization"] == "Bearer better"
+
+
+class TestTheServersDate:
+    """Deadlines go by the server's clock, which each of its answers tells."""
+
+    NOON = datetime(2026, 11, 18, 12, 0, 0, tzinfo=UTC)
+
+    @pytest.fixture
+    def told(self) -> list[datetime]:
+        return []
+
+    @pytest.fixture
+    async def transport(self, server: Server, told: list[datetime]) -> AsyncIterator[Transport]:
+        async with Transport(Credentials(server.address, None), told.append) as transport:
+            yield transport
+
+    async def test_is_told_once_a_second_however_many_answers_come(
+        self, server: Server, transport: Transport, told: list[datetime]
+    ) -> None:
+        dates = ["Wed, 18 Nov 2026 12:00:00 GMT"] * 3 + ["Wed, 18 Nov 2026 12:00:01 GMT"] * 2
+        server.say(*(bytes_answer(b"", Date=date) for date in dates))
+        for _ in dates:
+            await transport.request("GET", "/")
+        assert told == [self.NOON, self.NOON + timedelta(seconds=1)]
+
+    async def test_is_told_by_a_refusal_too(
+        self, server: Server, transport: Transport, told: list[datetime]
+    ) -> None:
+        server.say(json_answer({"message": "no"}, 404, Date="Wed, 18 Nov 2026 12:00:00 GMT"))
+        with pytest.raises(NotFound):
+            await transport.request("GET", "/")
+        assert told == [self.NOON]
+
+    async def test_is_not_told_by_a_watch(
+        self, server: Server, transport: Transport, told: list[datetime]
+    ) -> None:
+        """Its headers may be read late, and its lines have no date."""
+        server.say(stream_answer(b"one\n"))
+        await lines_of(transport)
+        assert told == []
+
+    @pytest.mark.parametrize(
+        "date", ["yesterday", "Wed, 99 Nov 2026 12:00:00 GMT", "Wed, 18 Nov 2026 12:00:00 -0000", "12"]
+    )
+    async def test_that_is_none_is_passed_over(
+        self, server: Server, transport: Transport, told: list[datetime], date: str
+    ) -> None:
+        """-0000 is for those who do not know where they are."""
+        server.say(bytes_answer(b"fine", Date=date))
+        assert await transport.request("GET", "/") == b"fine"
+        assert told == []
 
 
 class TestTroubleIsOneOfOurErrors:

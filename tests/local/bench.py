@@ -4,21 +4,23 @@ import asyncio
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from paddle_operator.api.core import ContainerStatus, Pod
 from paddle_operator.api.meta import Key, Manifest
-from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, Target
 from paddle_operator.cluster import Scope, Verb
 from paddle_operator.local.images import Images
+from paddle_operator.local.logs import log_file
 from paddle_operator.local.machine import Block
 from paddle_operator.local.names import Names
 from paddle_operator.local.node import Bell, LocalNode
-from paddle_operator.local.pod_life import Place, log_file
+from paddle_operator.local.pod_life import Place
 from paddle_operator.local.supplies import Supplies
 from paddle_operator.local.volumes import Shelf
 from paddle_operator.memory.cluster import MemoryCluster
@@ -76,8 +78,18 @@ class Laptop:
     def container(self, script: str, name: str = "paddle", **fields: Any) -> Manifest:
         return {"name": name, "image": "any", "command": ["sh", "-c", script, self.marker], **fields}
 
-    async def create(self, *containers: Manifest, name: str = "mnist-worker-0", **spec: Any) -> Target:
+    async def create_service(self, name: str) -> None:
         metadata = {"name": name, "namespace": TEAM, "ownerReferences": [self.owner]}
+        await self.memory.create(SERVICES, {"metadata": metadata, "spec": {"clusterIP": "None"}})
+
+    async def create(
+        self,
+        *containers: Manifest,
+        name: str = "mnist-worker-0",
+        labels: Mapping[str, str] = MappingProxyType({}),
+        **spec: Any,
+    ) -> Target:
+        metadata = {"name": name, "namespace": TEAM, "labels": {**labels}, "ownerReferences": [self.owner]}
         body = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": list(containers)}
         return Target.of(PODS, await self.memory.create(PODS, {"metadata": metadata, "spec": body | spec}))
 
@@ -154,6 +166,14 @@ async def powered(laptop: Laptop) -> AsyncIterator[Laptop]:
         await asyncio.wait([running])
         laptop.block.__exit__()
     assert laptop.processes() == []
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """For what nobody tells."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
 
 
 def only(pod: Pod) -> ContainerStatus:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 import pytest
 
 from paddle_operator.local import machine
-from paddle_operator.local.machine import PODS_PER_NET, Block, Machine, NoRoom
+from paddle_operator.local.machine import NETS, PODS_PER_NET, Block, Machine, NoRoom
 
 # Below those of real runs, and others than those of another run of these tests.
 OURS = 10_000 + os.getpid() % 16 * 600
@@ -101,6 +101,12 @@ def test_many_pods_have_an_address_each(block: Block) -> None:
         "127.0.4.5",
     )
     assert max(int(part) for one in found for part in one.split(".")) <= 254
+
+
+def test_addresses_never_run_out_however_often_pods_are_made_anew(block: Block) -> None:
+    found = [block.address() for _ in range(PODS_PER_NET * NETS + 1)]
+    assert len(set(found)) == PODS_PER_NET * NETS
+    assert found[-2:] == ["127.0.254.254", "127.0.1.1"]
 
 
 def test_an_address_can_be_listened_on(block: Block) -> None:

@@ -3,14 +3,18 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
-from local.bench import PEERS, POLITE, STUBBORN, TEAM, Laptop, is_waiting, only, powered
+from local.bench import PEERS, POLITE, STUBBORN, TEAM, Laptop, is_waiting, only, powered, until
 
+from paddle_operator.api.core import ENDED_PHASES
 from paddle_operator.api.meta import Key
-from paddle_operator.api.resources import CONFIG_MAPS
+from paddle_operator.api.names import LABEL_ATTEMPT
+from paddle_operator.api.resources import CONFIG_MAPS, Target
 from paddle_operator.local import pod_life
 from paddle_operator.local.node import NODE
 from paddle_operator.local.process import can_isolate
@@ -104,6 +108,96 @@ async def test_a_namesake_is_another_pod(laptop: Laptop) -> None:
     assert laptop.stored(second)["metadata"]["uid"] == second.uid != first.uid
 
 
+def is_missing(path: Path) -> bool:
+    return not path.exists()
+
+
+def holds(file: Path, text: str) -> bool:
+    return text in file.read_text()
+
+
+async def remade(laptop: Laptop, script: str, attempt: int, **fields: Any) -> Target:
+    """A pod of the same name, as the operator makes it for another try."""
+    return await laptop.run(script, labels={LABEL_ATTEMPT: str(attempt)}, **fields)
+
+
+async def test_the_log_goes_on_under_the_same_name_and_says_where_each_try_begins(laptop: Laptop) -> None:
+    for attempt, script in enumerate(("printf 'no end'; exit 3", "exit 3", "echo third")):
+        pod = await remade(laptop, script, attempt)
+        await laptop.until(pod, lambda one: one.status.phase in ENDED_PHASES)
+        await laptop.memory.delete(pod)
+        await laptop.until_gone(pod)
+    assert laptop.log(pod) == "no end\n[try 1 begins]\n[try 2 begins]\nthird\n"
+
+
+async def test_the_last_words_are_those_of_this_run_alone(laptop: Laptop) -> None:
+    """The operator looks for Paddle's words in them: those of an earlier try would mislead it."""
+    for attempt, script in enumerate(("echo old; exit 3", "echo new; exit 3")):
+        pod = await remade(laptop, script, attempt)
+        end = only(await laptop.until_phase(pod, "Failed")).state.terminated
+        await laptop.memory.delete(pod)
+    assert end is not None
+    assert end.message == "new\n"
+
+
+async def test_a_pod_that_is_made_anew_has_a_new_address_and_nothing_of_the_old_one(apart: Laptop) -> None:
+    mount = {"name": "own", "mountPath": "/mnt"}
+    container = apart.container("ls /mnt; touch /mnt/file; uname -n", volumeMounts=[mount])
+    addresses = []
+    for attempt in range(2):
+        labels = {LABEL_ATTEMPT: str(attempt)}
+        pod = await apart.create(container, labels=labels, volumes=[{"name": "own", "emptyDir": {}}])
+        addresses.append((await apart.until_phase(pod, "Succeeded")).status.pod_ip)
+        await apart.memory.delete(pod)
+        await until(partial(is_missing, apart.folder / "pods" / pod.uid))
+    assert addresses == ["127.7.1.1", "127.7.1.2"]
+    assert apart.log(pod) == "mnist-worker-0\n[try 1 begins]\nmnist-worker-0\n"
+
+
+async def test_a_name_leads_to_the_new_pod_and_to_nobody_in_between(apart: Laptop) -> None:
+    await apart.create_service("mnist-worker-1")
+    looker = await apart.run("sleep 100")
+    await apart.until_phase(looker, "Running")
+    hosts = apart.folder / "pods" / looker.uid / "hosts"
+    for attempt in range(2):
+        pod = await apart.run("sleep 100", name="mnist-worker-1", labels={LABEL_ATTEMPT: str(attempt)})
+        address = f"127.7.1.{attempt + 2}"
+        await until(partial(holds, hosts, f"{address} mnist-worker-1"))
+        await apart.memory.delete(pod)
+        await until(lambda: not holds(hosts, "mnist-worker-1"))
+
+
+async def test_of_a_pod_that_is_deleted_by_force_nothing_stays_and_its_namesake_does(laptop: Laptop) -> None:
+    first = await laptop.run(STUBBORN, terminationGracePeriodSeconds=600)
+    await laptop.until_ready(first)
+    await laptop.memory.delete(first)
+    await laptop.until_it_says(first, "no")
+    await laptop.memory.delete(first, force=True)
+    await until(lambda: laptop.processes() == [])
+    second = await remade(laptop, "echo again; sleep 100", 1)
+    await laptop.until_it_says(second, "again")
+    assert laptop.stored(second)["metadata"]["uid"] == second.uid
+
+
+async def test_of_a_pod_that_is_deleted_by_force_without_warning_nothing_stays(laptop: Laptop) -> None:
+    pod = await laptop.run(STUBBORN)
+    await laptop.until_ready(pod)
+    await laptop.memory.delete(pod, force=True)
+    await until(lambda: laptop.processes() == [])
+
+
+async def test_a_config_map_that_is_made_anew_is_what_new_pods_read(laptop: Laptop) -> None:
+    container = laptop.container("echo $WORLD", envFrom=[PEERS])
+    for attempt, world in enumerate("12"):
+        pod = await laptop.create(container, labels={LABEL_ATTEMPT: str(attempt)})
+        await laptop.until(pod, is_waiting)
+        await laptop.create_map("peers", WORLD=world)
+        await laptop.until_phase(pod, "Succeeded")
+        await laptop.memory.delete(pod)
+        await laptop.memory.delete(Target(CONFIG_MAPS, Key(TEAM, "peers"), uid=""))
+    assert laptop.log(pod) == "1\n[try 1 begins]\n2\n"
+
+
 # What it waits for.
 
 
@@ -156,7 +250,9 @@ async def test_on_failure_a_container_is_started_again(laptop: Laptop, hurry: No
     assert [count for count, _ in groupby(counts)] == [0, 1, 2, 3]
     before = laptop.stored(pod)["status"]["containerStatuses"][0]["lastState"]["terminated"]
     assert (before["exitCode"], before["reason"]) == (3, "Error")
-    assert laptop.log(pod) == "try 1\ntry 2\ntry 3\ntry 4\n"
+    first, *later = laptop.log(pod).splitlines()
+    assert first == "try 1"
+    assert later == [line for n in (1, 2, 3) for line in (f"[restart in place {n} begins]", f"try {n + 1}")]
 
 
 async def test_a_pause_can_be_cut_short_by_deletion(laptop: Laptop, tmp_path: Path) -> None:

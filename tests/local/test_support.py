@@ -10,7 +10,14 @@ from paddle_operator.api.meta import Manifest
 from paddle_operator.api.paddlejob import PaddleJob, read_template
 from paddle_operator.local.images import Images
 from paddle_operator.local.machine import Machine
-from paddle_operator.local.support import INSTALL_PADDLE, Host, refusals, warnings, without_accelerators
+from paddle_operator.local.support import (
+    INSTALL_PADDLE,
+    SUSPENDED,
+    Host,
+    refusals,
+    warnings,
+    without_accelerators,
+)
 
 SPEC = "spec.worker.template.spec."
 FIRST = SPEC + "containers[0]"
@@ -25,6 +32,10 @@ def container(**fields: Any) -> Manifest:
 
 def job(*containers: Manifest, workers: int = 2, **spec: Any) -> PaddleJob:
     return make.paddlejob(workers=workers, pod=make.template(*(containers or [container()]), **spec))
+
+
+def governed(**policy: Any) -> PaddleJob:
+    return make.paddlejob(pod=make.template(container()), runPolicy=policy)
 
 
 def mounting(volume: Manifest, **mount: Any) -> PaddleJob:
@@ -84,6 +95,8 @@ def said(found: list[Any]) -> list[tuple[str, str]]:
         taking(fieldRef={"fieldPath": "status.podIP"}),
         taking(resourceFieldRef={"resource": "limits.cpu"}),
         job(container(workingDir="src")),
+        governed(backoffLimit=3, maxDisruptions=0, ttlSecondsAfterFinished=0, suspend=False),
+        governed(activeDeadlineSeconds=60, startDeadlineSeconds=60, forceDeleteAfterSeconds=60),
         # A folder that is mounted need not be there before.
         job(
             container(workingDir="/data/deep", volumeMounts=[{"name": "data", "mountPath": "/data/"}]),
@@ -205,6 +218,11 @@ MAKE_IT = "make it, or change the type (`DirectoryOrCreate`, say)"
             f"{SPEC}initContainers[0].restartPolicy",
             "sidecars among init containers do not run on this machine; move it to containers",
         ),
+        (
+            governed(suspend=True),
+            "spec.runPolicy.suspend",
+            SUSPENDED,
+        ),
     ],
 )
 def test_what_does_not_run_is_refused(tmp_path: Path, bad: PaddleJob, field: str, message: str) -> None:
@@ -310,13 +328,27 @@ ONE_NODE = "is passed over: there is one node, this machine"
             f"{FIRST}.resources",
             "nvidia.com/gpu is passed over: processes see what this machine has",
         ),
+        (
+            governed(forceDeleteAfterSeconds=0),
+            "spec.runPolicy.forceDeleteAfterSeconds",
+            "is passed over: the one node, this machine, always answers",
+        ),
     ],
 )
 def test_what_is_passed_over_is_said(odd: PaddleJob, field: str, message: str) -> None:
     assert (field, message) in said(warnings(odd, MACHINE))
 
 
-@pytest.mark.parametrize("plain", [job(), job(nodeSelector={}), mounting({"emptyDir": {}})])
+@pytest.mark.parametrize(
+    "plain",
+    [
+        job(),
+        job(nodeSelector={}),
+        mounting({"emptyDir": {}}),
+        governed(backoffLimit=3, maxDisruptions=3, activeDeadlineSeconds=9, startDeadlineSeconds=9),
+        governed(ttlSecondsAfterFinished=0),
+    ],
+)
 def test_there_is_no_warning_without_a_cause(plain: PaddleJob) -> None:
     assert warnings(plain, MACHINE) == []
 

@@ -9,7 +9,7 @@ from make import NOW, seconds
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.paddlejob.failures import awaited_until, find_failure, in_words
+from paddle_operator.paddlejob.failures import find_failure
 from paddle_operator.paddlejob.verdicts import Verdict, has_started, judge
 
 
@@ -74,7 +74,7 @@ def test_causes_go_before_victims_then_the_earliest_then_the_lowest_rank(
         for rank in range(3)
     ]
     later = NOW + seconds(10)
-    failure = find_failure(make.observed(job, *pods, config_map=make.config_map(job), now=later))
+    failure = find_failure(make.observed(job, *pods, config_map=make.config_map(job), now=later)).failure
     assert failure is not None
     assert failure.rank == blamed
 
@@ -101,33 +101,40 @@ def test_while_only_victims_have_ended_their_cause_is_waited_for(
     ]
     seen = make.observed(job, *pods, config_map=make.config_map(job))
     seen = replace(seen, now=NOW + seconds(after))
-    failure = find_failure(seen)
+    failure = find_failure(seen).failure
     assert (failure.rank if failure is not None else None) == blamed
-    assert awaited_until(seen) == (NOW + seconds(5) if blamed is None else None)
+    assert find_failure(seen).open_until == (NOW + seconds(5) if blamed is None else None)
 
 
 def test_the_reason_of_the_pod_goes_before_that_of_the_container() -> None:
     job = make.paddlejob(workers=1)
     evicted = make.pod(job, 0, "Failed", reason="Evicted", containerStatuses=[])
-    failure = find_failure(make.observed(job, evicted, config_map=make.config_map(job)))
+    failure = find_failure(make.observed(job, evicted, config_map=make.config_map(job))).failure
     assert failure is not None
     assert (failure.reason, failure.exit_code) == ("Evicted", None)
-    assert in_words(failure) == "worker 0 (pod resnet-worker-0) failed on node node-1: Evicted"
+    assert (failure.kind, failure.message) == (
+        "node",
+        "worker 0 (pod resnet-worker-0 on node node-1) was evicted by its node, which ran out of memory, disk "
+        "or processes",
+    )
 
 
 def test_a_failure_reads_as_one_sentence() -> None:
     job = make.paddlejob(workers=1)
-    failure = find_failure(make.observed(job, failed(job, 0, 3), config_map=make.config_map(job)))
+    failure = find_failure(make.observed(job, failed(job, 0, 3), config_map=make.config_map(job))).failure
     assert failure is not None
-    expected = "worker 0 (pod resnet-worker-0) failed on node node-1: container paddle exited with 3 (Error)"
-    assert in_words(failure) == expected
+    assert failure.message == (
+        "worker 0 (pod resnet-worker-0 on node node-1) ended with an error of its own: container paddle exited "
+        "with 3 (Error)"
+    )
+    assert failure.next_step == "look at the end of its log: kubectl logs resnet-worker-0 -c paddle"
 
 
 def test_a_failed_init_container_is_named() -> None:
     job = make.paddlejob(workers=1)
     broken = [{"name": "fetch", "state": terminated(4)}]
     pod = make.pod(job, 0, "Failed", initContainerStatuses=broken, containerStatuses=[])
-    failure = find_failure(make.observed(job, pod))
+    failure = find_failure(make.observed(job, pod)).failure
     assert failure is not None
     assert (failure.container, failure.exit_code) == ("fetch", 4)
 
@@ -170,7 +177,7 @@ def test_a_container_renamed_in_the_template_does_not_change_who_trains_in_a_liv
 def test_the_training_container_is_blamed_before_its_sidecars() -> None:
     job = make.paddlejob(workers=1, pod=make.template(make.container(name="logger"), make.container()))
     statuses = [{"name": "logger", "state": terminated(143)}, {"name": "paddle", "state": terminated(1)}]
-    failure = find_failure(make.observed(job, make.pod(job, 0, "Failed", containerStatuses=statuses)))
+    failure = find_failure(make.observed(job, make.pod(job, 0, "Failed", containerStatuses=statuses))).failure
     assert failure is not None
     assert (failure.container, failure.exit_code) == ("paddle", 1)
 
@@ -178,6 +185,6 @@ def test_the_training_container_is_blamed_before_its_sidecars() -> None:
 def test_a_pod_that_ends_because_it_is_deleted_is_lost_and_not_at_fault() -> None:
     job = make.paddlejob(workers=1)
     leaving = make.pod(job, 0, "Failed", exit_code=143, metadata={"deletionTimestamp": NOW.isoformat()})
-    failure = find_failure(make.observed(job, leaving))
+    failure = find_failure(make.observed(job, leaving)).failure
     assert failure is not None
     assert failure.reason == "PodLost"

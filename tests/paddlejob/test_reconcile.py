@@ -90,8 +90,8 @@ def test_a_job_that_ran_is_never_started_again_by_itself() -> None:
 
 
 @pytest.mark.parametrize("reason", ["map exists", "peer has started"])
-def test_a_pod_that_vanishes_after_peers_know_it_fails_the_job(reason: str) -> None:
-    job = make.paddlejob()
+def test_a_pod_that_vanishes_after_peers_know_it_is_lost_and_not_simply_made_anew(reason: str) -> None:
+    job = make.paddlejob(runPolicy={"maxDisruptions": 0})
     peer = make.pod(job, 0, "Running" if reason == "peer has started" else "Pending")
     known = make.config_map(job) if reason == "map exists" else None
     plan = reconcile(make.observed(job, peer, config_map=known))

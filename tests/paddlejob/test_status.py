@@ -6,7 +6,9 @@ import pytest
 from make import NOW, seconds
 from plans import actions, changes, running_job, settled
 
+from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import find_condition
+from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import PODS
 from paddle_operator.paddlejob.reconcile import reconcile
 from paddle_operator.paddlejob.status import next_status
@@ -79,7 +81,7 @@ def test_a_change_of_counts_alone_waits_and_wakes_us_when_it_may_be_written() ->
 def test_foreign_conditions_are_kept() -> None:
     foreign = {"type": "example.com/Checked", "status": "True", "reason": "Fine"}
     job = make.paddlejob(status={"conditions": [foreign]})
-    status = next_status(make.observed(job), None, None)
+    status = next_status(make.observed(job), None)
     assert find_condition(status.conditions, "example.com/Checked") == job.status.conditions[0]
 
 
@@ -116,17 +118,22 @@ def test_that_a_pod_ended_well_is_written_soon_also_for_an_old_job() -> None:
     assert changes(reconcile(seen))["worker"]["succeededRanks"] == "1"
 
 
+def failed_before_it_began(job: PaddleJob) -> Pod:
+    broken = {"name": "fetch", "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}
+    return make.pod(job, 0, "Failed", initContainerStatuses=[broken], containerStatuses=[])
+
+
 def test_that_all_pods_were_created_is_said_also_of_a_job_that_failed_before_it_could_be() -> None:
     job = make.paddlejob()
     plan = reconcile(make.observed(job, make.pod(job, 0, "Failed"), make.pod(job, 1)))
     assert [one["type"] for one in changes(plan)["conditions"]] == ["Created", "Failed"]
-    plan = reconcile(make.observed(job, make.pod(job, 0, "Failed")))
+    plan = reconcile(make.observed(job, failed_before_it_began(job)))
     assert [one["type"] for one in changes(plan)["conditions"]] == ["Failed"]
 
 
 def test_a_failure_does_not_change_what_was_said_about_creation() -> None:
     refused = {"type": "Created", "status": "False", "reason": "CreateRefused", "message": "quota"}
     job = make.paddlejob(status={"phase": "Starting", "conditions": [refused]})
-    plan = reconcile(make.observed(job, make.pod(job, 0, "Failed")))
+    plan = reconcile(make.observed(job, failed_before_it_began(job)))
     created = [one for one in changes(plan)["conditions"] if one["type"] == "Created"]
     assert created == [refused]

@@ -11,9 +11,9 @@ import make
 import pytest
 
 from paddle_operator.api.meta import Key, Manifest
-from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_TYPE
+from paddle_operator.api.names import LABEL_ATTEMPT, LABEL_INDEX, LABEL_RES_TYPE
 from paddle_operator.api.resources import PADDLE_JOBS, PODS, Target
-from paddle_operator.local.pod_life import log_file
+from paddle_operator.local.logs import log_file
 from paddle_operator.memory.cluster import MemoryCluster
 from paddle_operator.run.gather import MOST_MEASUREMENTS, Gatherer, Line, Measured
 from paddle_operator.run.metrics import Metric
@@ -44,12 +44,18 @@ class Stage:
         await self.memory.patch(target, {"status": status}, subresource="status")
 
     async def pod(
-        self, rank: int = 0, job: str = "mnist", *, containers: tuple[str, ...] = ("paddle",), **status: Any
+        self,
+        rank: int = 0,
+        job: str = "mnist",
+        *,
+        containers: tuple[str, ...] = ("paddle",),
+        attempt: int = 0,
+        **status: Any,
     ) -> Target:
         metadata = {
             "name": f"{job}-worker-{rank}",
             "namespace": TEAM,
-            "labels": {LABEL_RES_TYPE: "worker", LABEL_INDEX: str(rank)},
+            "labels": {LABEL_RES_TYPE: "worker", LABEL_INDEX: str(rank), LABEL_ATTEMPT: str(attempt)},
             "ownerReferences": [{"name": job, "uid": "x", "controller": True}],
         }
         spec = {"containers": [{"name": name} for name in containers]}
@@ -80,11 +86,13 @@ class Stage:
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     stage = Stage(tmp_path)
-    following = asyncio.create_task(stage.gatherer.follow_pods())
+    follow = stage.gatherer.follow_pods, stage.gatherer.follow_jobs
+    following = [asyncio.create_task(one()) for one in follow]
     yield stage
-    assert not following.done()
-    following.cancel()
-    await asyncio.wait([following])
+    for one in following:
+        assert not one.done()
+        one.cancel()
+    await asyncio.wait(following)
 
 
 def status(state: Manifest, restarts: int = 0, name: str = "paddle") -> Manifest:
@@ -144,6 +152,12 @@ def condition(kind: str, second: int | None, *, holds: str = "True", message: st
         ([condition("Created", 2), condition("Running", 1)], "Created (Why): it is so"),
         ([condition("Created", 1), condition("Running", 1)], "Running (Why): it is so"),
         ([condition("Created", 1), condition("Running", None)], "Created (Why): it is so"),
+        # Back from a restart: what holds tells more than what holds no more.
+        ([condition("Running", 2), condition("Restarting", 2, holds="False")], "Running (Why): it is so"),
+        (
+            [condition("Running", 1), condition("Restarting", 2, holds="False")],
+            "not Restarting (Why): it is so",
+        ),
     ],
 )
 async def test_the_newest_condition_in_one_line(stage: Stage, conditions: list[Manifest], line: str) -> None:
@@ -159,6 +173,40 @@ async def test_time_stands_still_when_a_job_has_ended(stage: Stage) -> None:
         seen.append((await stage.the_job()).seconds)
         stage.time += timedelta(seconds=1.5)
     assert seen == [0.0, 1.5, 3.0, 3.0]
+
+
+async def test_a_job_that_was_deleted_after_its_end_is_shown_as_it_ended(stage: Stage) -> None:
+    """ttlSecondsAfterFinished: 0."""
+    first, second = await stage.job("one"), await stage.job("two", phase="Running")
+    await stage.look()
+    await stage.say(first, phase="Failed", conditions=[condition("Failed", 1)])
+    await stage.memory.delete(first)
+    (one, two), _ = await stage.look()
+    assert (one.name, one.phase, one.finished, one.condition) == (
+        "team/one",
+        "Failed",
+        True,
+        "Failed (Why): it is so",
+    )
+    await stage.say(second, phase="Completed")
+    await stage.memory.delete(second)
+    (one, two), _ = await stage.look()
+    assert (one.phase, two.phase) == ("Failed", "Completed")
+
+
+def failure(attempt: int, message: str = "it broke") -> Manifest:
+    return {"attempt": attempt, "message": message}
+
+
+async def test_why_a_job_was_restarted_is_known_after_it_has_made_good_for_it(stage: Stage) -> None:
+    job = await stage.job(phase="Running")
+    for attempt in range(2):  # twice before anybody looks
+        await stage.say(job, phase="Restarting", restarts=attempt + 1, failure=failure(attempt))
+        await stage.say(job, phase="Running")
+    await stage.say(job, phase="Completed", failure=None)
+    found = await stage.the_job()
+    assert found.restarts == 2
+    assert [(one.attempt, one.message) for one in found.failures] == [(0, "it broke"), (1, "it broke")]
 
 
 # Pods.
@@ -243,6 +291,41 @@ async def test_a_pod_is_shown_after_it_is_gone(stage: Stage) -> None:
     assert (found.state, found.address, found.last_line) == ("Succeeded", "127.0.1.1", "done")
 
 
+async def test_a_pod_that_is_made_anew_begins_anew_in_its_old_place(stage: Stage) -> None:
+    await stage.job()
+    pods = [await stage.pod(rank, phase="Failed", podIP=f"127.0.1.{rank}") for rank in range(2)]
+    stage.log("old\nstep=7 loss=0.5\n")
+    stage.log("old too\n", rank=1)
+    _, before = await stage.look()
+    assert [(line.text, line.index) for line in before] == [
+        ("old", 0),
+        ("step=7 loss=0.5", 0),
+        ("old too", 1),
+    ]
+    for pod in reversed(pods):
+        await stage.memory.delete(pod)
+    for rank in (1, 0):
+        await stage.pod(rank, attempt=1, phase="Pending", podIP=f"127.0.1.{rank + 2}")
+    (job,), lines = await stage.look()
+    assert lines == []
+    assert [(pod.state, pod.address, pod.last_line, pod.latest, pod.attempt) for pod in job.pods] == [
+        ("Starting", f"127.0.1.{address}", "", None, 1) for address in (2, 3)
+    ]
+    stage.log("[try 1 begins]\nnew\n")
+    (job,), after = await stage.look()
+    assert after == [Line("mnist-worker-0", 0, "[try 1 begins]"), Line("mnist-worker-0", 0, "new")]
+    assert job.pods[0].last_line == "new"
+
+
+async def test_a_pod_of_a_try_that_is_over_is_stopped_and_has_not_failed(stage: Stage) -> None:
+    await stage.job()
+    pod = await stage.pod(phase="Running")
+    stage.memory.bind(pod.key, "node")
+    await stage.memory.delete(pod)
+    await stage.say(pod, phase="Failed", **main(ended(143)))
+    assert ((await stage.the_pod()).state, (await stage.the_pod()).reason) == ("Stopped", "by the operator")
+
+
 async def test_pods_stand_by_rank_and_with_their_job(stage: Stage) -> None:
     await stage.job("one")
     await stage.job("two")
@@ -320,6 +403,40 @@ def test_a_long_curve_is_thinned_out_evenly_and_ends_with_the_latest() -> None:
     assert (steps[0], steps[-1]) == (0, 99_999)
     gaps = {later - earlier for earlier, later in pairwise(steps[:-1])}
     assert len(gaps) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "curve"),
+    [
+        ([10, 20, 30, 40, 50], [50, 60], [10, 20, 30, 40, 50, 60]),
+        ([10, 20, 30, 40, 50], [30, 40], [10, 20, 30, 40]),
+        ([10, 20, 30], [10], [10]),
+        ([10, 20, 30], [40], [10, 20, 30, 40]),
+        # As Paddle's launcher prints the log of a failed trainer once more.
+        ([10, 20, 30, 10, 20, 30], [30, 40], [10, 20, 30, 40]),
+        ([], [1], [1]),
+        ([10], [], [10]),
+    ],
+)
+async def test_steps_that_are_done_again_after_a_restart_count_once(
+    stage: Stage, first: list[int], second: list[int], curve: list[int]
+) -> None:
+    await stage.job()
+    await stage.pod()
+    stage.log("".join(f"step={step} loss=0.5\n" for step in first))
+    stage.log("[try 1 begins]\n" + "".join(f"step={step} loss=0.25\n" for step in second))
+    found = (await stage.the_job()).curve
+    assert [one.step for one in found] == curve
+    assert [one.step for one in found if one.loss == 0.25] == second
+
+
+def test_a_loss_without_steps_goes_on_after_a_restart() -> None:
+    measured = Measured()
+    for loss in (3.0, 2.0):
+        measured.add(Measurement(None, loss))
+    measured.resume()
+    measured.add(Measurement(None, 1.0))
+    assert [one.loss for one in measured.curve] == [3.0, 2.0, 1.0]
 
 
 def test_a_short_curve_is_whole() -> None:

@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
+from paddle_operator.api.paddlejob import Failure
 from paddle_operator.run.lines import Lines
 from paddle_operator.run.scene import JobScene, Measurement, PodScene, Scene
 
@@ -98,6 +100,58 @@ def test_a_pod_is_told_when_its_state_changes() -> None:
         ["12.3s resnet-worker-0 Failed 127.0.1.1 (restart 1, exit code 1)"],
         ["12.3s resnet-worker-0 gone"],
     ]
+
+
+def test_a_pod_that_is_made_anew_is_told_although_it_does_the_same() -> None:
+    job = replace(JOB, phase="", condition="")
+    anew = replace(pod(0), attempt=1, address="127.0.1.3")
+    assert told(*(replace(job, pods=(one,)) for one in (pod(0), anew, anew))) == [
+        ["12.3s resnet-worker-0 Running 127.0.1.1"],
+        ["12.3s resnet-worker-0 Running 127.0.1.3 (try 1)"],
+        [],
+    ]
+
+
+FAILURE = Failure(
+    message="worker 1 crashed", kind="code", victims="worker 0", next_step="look at its\nlog", attempt=0
+)
+NEXT = "class: code; victims: worker 0; next step: look at its log"
+RESTARTING = replace(
+    JOB,
+    phase="Restarting",
+    condition="Restarting (PodFailed): worker 1 crashed; failures 1 of 3 (backoffLimit)",
+    restarts=1,
+    failures=(FAILURE,),
+)
+
+
+def test_a_restart_is_told_with_its_cause_and_the_next_step() -> None:
+    running = replace(JOB, restarts=1, failures=(FAILURE,))
+    assert told(JOB, RESTARTING, RESTARTING, running) == [
+        ["12.3s default/resnet Running: 2 of 2 pods run"],
+        [
+            "12.3s default/resnet Restarting: worker 1 crashed; failures 1 of 3 (backoffLimit)",
+            f"12.3s default/resnet try 0 failed; {NEXT}",
+        ],
+        [],
+        ["12.3s default/resnet Running: 2 of 2 pods run"],
+    ]
+
+
+def test_a_restart_that_nobody_saw_is_told_all_the_same() -> None:
+    again = structs.replace(FAILURE, message="kubectl logs a -c b", attempt=1, victims="", next_step="")
+    moment = replace(JOB, restarts=2, failures=(FAILURE, again))
+    assert told(JOB, moment)[1] == [
+        f"12.3s default/resnet try 0 failed: worker 1 crashed; {NEXT}",
+        "12.3s default/resnet try 1 failed: --logs shows it; class: code",
+    ]
+
+
+def test_the_last_failure_is_left_to_the_report() -> None:
+    failed = replace(
+        JOB, phase="Failed", condition="Failed (PodFailed): x", finished=True, failures=(FAILURE,)
+    )
+    assert told(JOB, failed)[1] == ["12.3s default/resnet Failed: x"]
 
 
 def test_more_than_eight_pods_that_do_the_same_take_one_line() -> None:

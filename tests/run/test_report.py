@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from paddle_operator.api.meta import Key, Manifest
-from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.local.pod_life import log_file
+from paddle_operator.api.paddlejob import Failure, PaddleJob
+from paddle_operator.local.logs import log_file
 from paddle_operator.run.report import SHOWN_LINES, exit_code, report
 from paddle_operator.run.scene import JobScene, Measurement, Scene
 from paddle_operator.run.session import End, Result
@@ -29,7 +29,12 @@ def failed(failure: Manifest | None = FAILURE, message: str = "worker 1 ended wi
     return make.paddlejob(status={"phase": "Failed", **status})
 
 
-def result(*jobs: PaddleJob, end: End = End.FINISHED, curve: tuple[Measurement, ...] = ()) -> Result:
+def result(
+    *jobs: PaddleJob,
+    end: End = End.FINISHED,
+    curve: tuple[Measurement, ...] = (),
+    failures: tuple[Failure, ...] = (),
+) -> Result:
     scenes = tuple(
         JobScene(
             name=str(one.metadata.key),
@@ -40,6 +45,8 @@ def result(*jobs: PaddleJob, end: End = End.FINISHED, curve: tuple[Measurement, 
             pods=(),
             curve=curve,
             finished=one.status.finished,
+            restarts=one.status.restarts,
+            failures=failures,
         )
         for one in jobs
     )
@@ -116,6 +123,65 @@ def test_a_loss_is_shown_as_a_table(tmp_path: Path) -> None:
     curve = (Measurement(1, 0.5), Measurement(2, 0.25))
     lines = said(result(job("Completed"), curve=curve), tmp_path)
     assert [line.split()[:2] for line in lines[1:]] == [["step", "loss"], ["1", "0.5000"], ["2", "0.2500"]]
+
+
+# Restarts, and what is known of a failure.
+
+USED = "failures 1 of 3 (backoffLimit), disruptions 0 of 3 (maxDisruptions)"
+
+
+def restarted(phase: str, restarts: int = 1, **status: Any) -> PaddleJob:
+    counts = {"phase": phase, "restarts": restarts, "failures": 1, "attempt": restarts}
+    return make.paddlejob(status=counts | status, runPolicy={"backoffLimit": 3})
+
+
+def test_a_job_that_completed_after_restarts_says_how_many_and_why(tmp_path: Path) -> None:
+    earlier = tuple(Failure(message=f"worker {number} crashed", attempt=number) for number in range(2))
+    assert said(result(restarted("Completed", 2), failures=earlier), tmp_path) == [
+        "team/resnet Completed after 12.3 s",
+        f"  restarts   2: {USED}",
+        "  try 0      worker 0 crashed",
+        "  try 1      worker 1 crashed",
+    ]
+
+
+def test_of_many_restarts_the_last_are_told(tmp_path: Path) -> None:
+    earlier = tuple(Failure(message="it crashed", attempt=number) for number in range(100))
+    lines = said(result(restarted("Completed", 100), failures=earlier), tmp_path)
+    assert lines[2:4] == ["             95 failures before these", "  try 95     it crashed"]
+    assert lines[-1] == "  try 99     it crashed"
+
+
+def test_a_failure_is_told_with_class_victims_and_next_step_and_what_came_before(tmp_path: Path) -> None:
+    last = {
+        "message": "worker 1 ran out of\nmemory",
+        "class": "OOM",
+        "victims": "worker 0",
+        "nextStep": "raise it",
+        "attempt": 1,
+    }
+    condition = {"type": "Failed", "status": "True", "message": "all of this in one line"}
+    one = restarted("Failed", failure=last, conditions=[condition])
+    earlier = (Failure(message="worker 1 crashed"), Failure(message="worker 1 ran out", attempt=1))
+    assert said(result(one, failures=earlier), tmp_path) == [
+        "team/resnet Failed after 12.3 s: worker 1 ran out of memory",
+        "  class      OOM",
+        "  victims    worker 0",
+        "  next step  raise it",
+        f"  restarts   1: {USED}",
+        "  try 0      worker 1 crashed",
+    ]
+
+
+def test_a_job_that_is_stopped_after_a_restart_says_so_too(tmp_path: Path) -> None:
+    one = restarted("Running", failure={"message": "worker 1 crashed", "class": "code"})
+    lines = said(result(one, end=End.INTERRUPTED, failures=(Failure(message="worker 1 crashed"),)), tmp_path)
+    assert lines[1:] == [f"  restarts   1: {USED}", "  try 0      worker 1 crashed"]
+
+
+def test_the_log_of_an_earlier_try_is_not_held_against_the_last(tmp_path: Path) -> None:
+    write_log(tmp_path, "No module named 'paddle'\n[try 1 begins]\nmine\n")
+    assert said(result(failed()), tmp_path)[1:] == ["The last 1 lines of resnet-worker-1 (rank 1):", "  mine"]
 
 
 # Who is to blame.

@@ -201,6 +201,90 @@ def test_a_killed_worker_fails_the_job_with_its_signal(tmp_path: Path, marker: s
         assert laptop.none_left([marker])
 
 
+def test_a_job_that_fails_is_restarted_as_a_whole_and_says_why(tmp_path: Path) -> None:
+    script = (
+        f'echo "$PADDLE_TRAINER_ID at $PADDLE_TRAINER_ENDPOINTS"; [ -e {tmp_path}/crashed ] && exit 0; '
+        f'[ "$PADDLE_TRAINER_ID" = 0 ] && exec sleep 600; touch {tmp_path}/crashed; exit 3'
+    )
+    file = written(tmp_path, laptop.job("pair", script, runPolicy={"backoffLimit": 1}))
+    ran = laptop.run(file, "--keep", tmp_path / "kept", "--logs")
+    assert ran.code == 0, ran
+    cause = (
+        "worker 1 (pod pair-worker-1 on node localhost) ended with an error of its own: "
+        "container paddle exited with 3 (Error)"
+    )
+    used = "failures 1 of 1 (backoffLimit), disruptions 0 of 3 (maxDisruptions)"
+    before, _, after = ran.out.partition("default/pair try 0 failed")
+    assert cause in before or after.startswith(f": {cause}; ")
+    assert "; class: code; next step: look at the end of its log" in after.splitlines()[0]
+    assert "pair-worker-1 | [try 1 begins]\n" in after
+    assert f"\n  restarts   1: {used}\n  try 0      {cause}\n" in after
+    for rank in range(2):
+        log = tmp_path / "kept" / "logs" / "default" / f"pair-worker-{rank}" / "paddle.log"
+        first, mark, second = log.read_text().splitlines()
+        assert mark == "[try 1 begins]"
+        assert first.startswith(f"{rank} at 127."), first
+        assert second.startswith(f"{rank} at 127."), second
+        assert not set(first.split()[2].split(",")) & set(second.split()[2].split(",")), "new addresses"
+
+
+def test_a_job_that_fails_for_good_tells_class_next_step_and_all_of_its_tries(tmp_path: Path) -> None:
+    policy = {"backoffLimit": 1}
+    script = f"[ -e {tmp_path}/failed ] && echo second; touch {tmp_path}/failed; exit 3"
+    ran = laptop.run(written(tmp_path, laptop.job("one", script, replicas=1, runPolicy=policy)))
+    assert ran.code == 1
+    told = ran.out[ran.out.index("default/one Failed after") :].splitlines()
+    assert "exited with 3" in told[0]
+    assert [line.split("  ")[1] for line in told[1:5]] == ["class", "next step", "restarts", "try 0"]
+    assert told[5:] == ["The last 1 lines of one-worker-0 (rank 0):", "  second"]
+    assert "kubectl" not in ran.out
+
+
+def test_a_job_that_is_deleted_after_its_end_is_reported_as_it_ended(tmp_path: Path) -> None:
+    at_once = {"ttlSecondsAfterFinished": 0}
+    jobs = [
+        laptop.job("bad", "exit 3", runPolicy=at_once),
+        laptop.job("good", "exit 0", runPolicy=at_once),
+        laptop.job("slow", "sleep 1", runPolicy=at_once),
+    ]
+    ran = laptop.run(written(tmp_path, "---\n".join(jobs)), "-o", "json")
+    assert ran.code == 1, ran
+    assert "default/bad Failed after" in ran.err
+    assert "default/slow Completed after" in ran.err
+    ended = {one["metadata"]["name"]: one["status"]["phase"] for one in json.loads(ran.out)["items"]}
+    assert ended == {"bad": "Failed", "good": "Completed", "slow": "Completed"}
+
+
+STARTS_LATE = {"initContainers": [{"name": "first", "image": "any", "command": ["sleep", "600"]}]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "pod", "message"),
+    [
+        (
+            {"activeDeadlineSeconds": 1},
+            {},
+            "the job has not ended within 1 s (runPolicy.activeDeadlineSeconds)",
+        ),
+        (
+            {"startDeadlineSeconds": 1},
+            STARTS_LATE,
+            "not all pods run after 1 s (runPolicy.startDeadlineSeconds)",
+        ),
+    ],
+    ids=["to end", "to start"],
+)
+def test_deadlines_hold(
+    tmp_path: Path, marker: str, policy: dict[str, int], pod: dict[str, object], message: str
+) -> None:
+    text = laptop.job("pair", f"sleep 600; : {marker}", pod=pod, runPolicy={"backoffLimit": 9, **policy})
+    ran = laptop.run(written(tmp_path, text))
+    assert ran.code == 1, ran
+    assert f": {message}\n  class " in ran.out
+    assert "  next step  " in ran.out
+    assert laptop.none_left([marker], seconds=0)
+
+
 def test_all_that_was_printed_is_shown_however_fast_it_was(tmp_path: Path) -> None:
     script = "seq 100000; echo step=1 loss=0.5"  # more than is read at a time
     ran = laptop.run(written(tmp_path, laptop.job("one", script, replicas=1)), "--logs")
@@ -261,6 +345,11 @@ def refusal(*words: str | Path) -> str:
     result = CliRunner().invoke(app, ["run", *map(str, words)])
     assert (result.exit_code, result.stdout) == (2, "")
     return result.stderr
+
+
+def test_a_job_that_would_wait_for_ever_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path, laptop.job("one", "true", runPolicy={"suspend": True}))
+    assert "job one: spec.runPolicy.suspend: a suspended job has no pods" in refusal(file)
 
 
 @pytest.mark.parametrize("option", ["--keep", "--volumes"])

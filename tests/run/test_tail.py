@@ -128,6 +128,10 @@ def test_no_cut_loses_anything(tmp_path_factory: pytest.TempPathFactory, pieces:
         ("1%\r2%\r3%\r4%\n", ["2%", "3%", "4%"]),
         ("a\r\nb\r\n", ["a", "b"]),
         ("x\x0cy\n", ["x\x0cy"]),
+        ("a\n[try 1 begins]\nb\n", ["b"]),
+        ("a\n[try 1 begins]\n", []),
+        ("a\n[try 1 begins]\nb\n[try 2 begins]\nc\n", ["c"]),
+        ("a\n[restart in place 1 begins]\nb\n", ["a", "[restart in place 1 begins]", "b"]),
     ],
 )
 def test_the_last_lines(log: Path, text: str, lines: list[str]) -> None:

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
+from paddle_operator.api.paddlejob import Failure
 from paddle_operator.run.scene import JobScene, Measurement, PodScene, Scene
 from paddle_operator.run.view import draw, loss_table, prefix_style
 
 STATES = ["Pending", "Starting", "Running", "Succeeded", "Failed", "Terminating"]
-PHASES = ["", "Pending", "Starting", "Running", "Completed", "Failed", "Terminating"]
+PHASES = ["", "Pending", "Starting", "Running", "Restarting", "Completed", "Failed", "Terminating"]
 
 
 def rows_of(drawing: RenderableType, width: int = 100) -> list[str]:
@@ -75,6 +76,46 @@ def test_a_job_is_drawn_with_its_pods_and_its_curve() -> None:
     assert rows[7].startswith("  1.0000 ┤")
     assert rows[-1].startswith("    loss └ step 1")
     assert rows[-1].endswith(" 100")
+
+
+FAILURE = Failure(message="worker 1 crashed", kind="code", victims="worker 0", next_step="look at its log")
+NEXT = "  class: code; victims: worker 0; next step: look at its log"
+
+
+@pytest.mark.parametrize(
+    ("phase", "condition", "rows"),
+    [
+        (
+            "Restarting",
+            "Restarting (PodFailed): worker 1 crashed; failures 1 of 3",
+            ["  Restarting (PodFailed): worker 1 crashed; failures 1 of 3", NEXT],
+        ),
+        (
+            "Running",
+            "Running (AllPodsRun): all pods run",
+            ["  Running (AllPodsRun): all pods run", "  try 0 failed: worker 1 crashed", NEXT],
+        ),
+        (
+            "Failed",
+            "Failed (PodFailed): worker 1 crashed",
+            ["  Failed (PodFailed): worker 1 crashed", NEXT],
+        ),
+        ("Completed", "Completed (AllPodsSucceeded)", ["  Completed (AllPodsSucceeded)"]),
+    ],
+)
+def test_a_job_that_was_restarted_says_why_until_it_has_completed(
+    phase: str, condition: str, rows: list[str]
+) -> None:
+    restarted = replace(job(), phase=phase, condition=condition, restarts=1, failures=(FAILURE,))
+    header, *rest = drawn(restarted)
+    assert header[2:] == f"default/resnet  Collective  {phase}  restarts 1  1m15s"
+    assert rest == rows
+
+
+def test_where_there_is_little_room_the_pods_go_before_an_old_failure() -> None:
+    restarted = replace(job(pod(0), pod(1)), restarts=1, failures=(FAILURE,))
+    assert len(drawn(restarted, height=7)) == 5
+    assert not any("crashed" in row for row in drawn(restarted, height=7))
 
 
 def test_a_job_that_the_operator_has_not_seen_is_new() -> None:
@@ -214,6 +255,8 @@ JOBS = st.builds(
     pods=st.lists(PODS, max_size=12).map(tuple),
     curve=st.lists(MEASUREMENTS, max_size=12).map(tuple),
     finished=st.booleans(),
+    restarts=st.integers(0, 1000),
+    failures=st.lists(st.builds(Failure, message=TEXTS, next_step=TEXTS, kind=TEXTS), max_size=2).map(tuple),
 )
 
 

@@ -1,6 +1,7 @@
 """From a plan to requests: order, limits, identity, and what each answer of the server means."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -54,6 +55,12 @@ async def bench() -> Bench:
 
 def create(name: str, **metadata: Any) -> Create:
     return Create(PODS, {"metadata": {"name": name, "namespace": "team", "labels": LABELS, **metadata}})
+
+
+def create_of_try(number: str, name: str = "p") -> Create:
+    """One of several that have the name in turn: the label tells which it is."""
+    made = create(name, labels={**LABELS, "try": number})
+    return replace(made, identity=("try",))
 
 
 def delete(name: str) -> Delete:
@@ -262,6 +269,44 @@ class TestAnameThatIsTaken:
         assert not bench.cluster.asked("patch", "delete")
         assert bench.gate.behind(OWNER) == set()
 
+    @pytest.mark.parametrize("older", [{"try": "1"}, {}], ids=["of an earlier try", "of none"])
+    async def test_by_an_older_one_of_ours_is_no_refusal_but_has_to_go_first(
+        self, bench: Bench, older: dict[str, str]
+    ) -> None:
+        bench.cluster.fail("create", "p", AlreadyExists("p"))
+        bench.cluster.existing[key("p")] = pod("p", 50, owner="a", labels={**LABELS, **older})
+        outcome = await bench.execute((create_of_try("2"),), (set_status(),))
+        assert outcome == Outcome(outdated=True)
+        assert not bench.cluster.asked("patch", "patch status", "delete")
+        # It is shown to us, and so is then deleted; until it is, nothing is decided.
+        assert bench.gate.behind(OWNER) == {PODS}
+        bench.pods.advance("50")
+        assert bench.gate.behind(OWNER) == set()
+
+    async def test_by_an_older_one_without_our_labels_is_labelled_but_never_as_the_newer(
+        self, bench: Bench
+    ) -> None:
+        """Without them our watch would not show it; with the new number it would be taken for the new one."""
+        bench.cluster.fail("create", "p", AlreadyExists("p"))
+        bench.cluster.existing[key("p")] = pod("p", 50, owner="a", labels={"try": "1"})
+        assert await bench.execute((create_of_try("2"),)) == Outcome(outdated=True)
+        (call,) = bench.cluster.asked("patch")
+        assert call.body == {"metadata": {"labels": LABELS, "uid": "uid-p"}}
+        assert bench.gate.behind(OWNER) == {PODS}
+
+    async def test_by_the_very_one_that_we_wanted_is_as_good_as_made(self, bench: Bench) -> None:
+        bench.cluster.fail("create", "p", AlreadyExists("p"))
+        bench.cluster.existing[key("p")] = pod("p", 50, owner="a", labels={**LABELS, "try": "2"})
+        assert (await bench.execute((create_of_try("2"),))).complete
+        assert not bench.cluster.asked("patch")
+
+    async def test_by_somebody_else_is_a_refusal_whatever_try_it_says_it_is_of(self, bench: Bench) -> None:
+        bench.cluster.fail("create", "p", AlreadyExists("p"))
+        bench.cluster.existing[key("p")] = pod("p", 50, owner="b", labels={**LABELS, "try": "2"})
+        outcome = await bench.execute((create_of_try("2"),))
+        assert [(refusal.name, refusal.taken) for refusal in outcome.refusals] == [("p", True)]
+        assert not bench.cluster.asked("patch", "delete")
+
     async def test_by_one_that_is_gone_when_we_look_is_tried_again_later(self, bench: Bench) -> None:
         bench.cluster.fail("create", "p", AlreadyExists("p"))
         outcome = await bench.execute((create("p"),))
@@ -322,6 +367,22 @@ async def test_the_gate_is_told_the_version_of_each_write(
 async def test_the_gate_is_told_of_each_delete(bench: Bench) -> None:
     bench.pods.put(pod("p", 3))
     await bench.execute((delete("p"),))
+    assert bench.gate.behind(OWNER) == {PODS}
+    bench.pods.drop(key("p"))
+    assert bench.gate.behind(OWNER) == set()
+
+
+@pytest.mark.parametrize("force", [False, True])
+async def test_only_what_is_to_be_deleted_by_force_is(bench: Bench, force: bool) -> None:
+    await bench.execute((replace(delete("p"), force=force),))
+    (call,) = bench.cluster.calls
+    assert (call.verb, call.name, call.force) == ("delete", "p", force)
+
+
+async def test_the_gate_is_told_that_a_delete_by_force_is_at_once(bench: Bench) -> None:
+    going = pod("p", 3, deletion_timestamp="2026-11-18T00:00:00Z")
+    bench.pods.put(going)
+    await bench.execute((Delete(Target.of(PODS, going), force=True),))
     assert bench.gate.behind(OWNER) == {PODS}
     bench.pods.drop(key("p"))
     assert bench.gate.behind(OWNER) == set()

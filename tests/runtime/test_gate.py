@@ -94,6 +94,36 @@ def test_a_delete_is_seen_when_the_pod_is_no_longer_shown_alive(
     assert caches.gate.behind(ME) == (set() if is_open else {PODS})
 
 
+@pytest.mark.parametrize(
+    ("shown", "is_open"),
+    [
+        (pod("a-0", 5), False),
+        (pod("a-0", 6, deletion_timestamp="2026-11-18T00:00:00Z"), False),
+        (pod("a-0", 7, uid="a namesake made later"), True),
+        (None, True),
+    ],
+    ids=["still alive", "being deleted, as it was before", "another of that name", "gone"],
+)
+def test_a_delete_by_force_is_seen_only_when_the_pod_is_gone(
+    caches: Caches, shown: Pod | None, is_open: bool
+) -> None:
+    """It was on its way out all the time: that it still is would not tell that we have done anything."""
+    caches.gate.deleted(ME, Target.of(PODS, pod("a-0", 5)), at_once=True)
+    if shown is not None:
+        caches.pods.put(shown)
+    assert caches.gate.behind(ME) == (set() if is_open else {PODS})
+
+
+def test_of_two_deletes_of_one_pod_the_one_by_force_is_waited_for_longest(caches: Caches) -> None:
+    going = pod("a-0", 6, deletion_timestamp="2026-11-18T00:00:00Z")
+    caches.pods.put(going)
+    for at_once in (False, True):
+        caches.gate.deleted(ME, Target.of(PODS, going), at_once=at_once)
+    assert caches.gate.behind(ME) == {PODS}
+    caches.pods.drop(key("a-0"))
+    assert caches.gate.behind(ME) == set()
+
+
 def test_what_was_seen_once_is_not_asked_again(caches: Caches) -> None:
     caches.gate.deleted(ME, Target.of(PODS, pod("a-0", 5)))
     assert caches.gate.behind(ME) == set()

@@ -18,9 +18,28 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "name", ["completes", "fails", "is-recreated", "ps-completes", "service-ps-is-cleaned", "host-completes"]
-)
+REFUSED = [
+    "completes",
+    "fails",
+    "is-recreated",
+    "ps-completes",
+    "service-ps-is-cleaned",
+    "host-completes",
+    "restarts",
+    "restarts-until-the-limit",
+    "ps-restarts",
+    "service-restarts",
+    "loses-a-pod",
+    "loses-a-node",
+    "is-suspended",
+    "service-is-suspended-and-shrinks",
+    "expires",
+    "runs-too-long-after-a-restart",
+    "does-not-start",
+]
+
+
+@pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_write_that_is_refused_once_changes_nothing_in_the_end(name: str, error: ApiError) -> None:
     calm, end = undisturbed(name)

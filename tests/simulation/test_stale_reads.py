@@ -29,6 +29,14 @@ LISTED = [
     "ps-completes-and-is-cleaned",
     "service-ps-is-cleaned",
     "host-completes",
+    "restarts",
+    "service-restarts",
+    "loses-a-pod",
+    "is-suspended",
+    "is-suspended-and-grows",
+    "loses-a-node",
+    "expires",
+    "runs-too-long",
 ]
 
 

@@ -233,6 +233,19 @@ async def test_a_deleted_pod_ends_and_goes(user: PodUser) -> None:
         await user.until_gone(ended)
 
 
+async def test_how_a_deleted_pod_ended_can_be_seen_while_its_node_cleans_up(user: PodUser) -> None:
+    async with user.node() as node:
+        node.script(lambda _: Behaviour(runs_for_ever=True, cleanup_seconds=0.5))
+        await user.make_pod("p")
+        running = await user.until_phase("p", "Running")
+        await user.call("DELETE", "pods/p")
+        since = running["metadata"]["resourceVersion"]
+        ended = await user.until("p", lambda pod: pod["status"]["phase"] == "Failed", since)
+        seen_at = asyncio.get_running_loop().time()
+        await user.until_gone(ended)
+        assert asyncio.get_running_loop().time() - seen_at >= 0.3
+
+
 async def test_a_finished_pod_goes_at_once_when_deleted(user: PodUser) -> None:
     async with user.node():
         await user.make_pod("p")

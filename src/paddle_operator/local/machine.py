@@ -14,7 +14,7 @@ from paddle_operator.api.names import PORTS_PER_POD
 # differ: each job has some for itself. All below what Linux hands out by itself (32768 and up).
 RUNS = range(20_000, 20_200)
 JOBS = range(20_200, 32_700, PORTS_PER_POD)
-PODS_PER_NET = 254
+PODS_PER_NET = NETS = 254
 
 
 class NoRoom(Exception):  # noqa: N818 (reads as what it is)
@@ -54,8 +54,11 @@ class Block:
         raise NoRoom(f"no {needed} ports in a row are free between {JOBS.start} and {JOBS.stop}")
 
     def address(self) -> str:
-        """127.0.1.1, 127.0.1.2, ...; the second run at the same time has 127.1.1.1, and so on."""
-        net, host = divmod(self._pods, PODS_PER_NET)
+        """127.0.1.1, 127.0.1.2, ...; the second run at the same time has 127.1.1.1, and so on.
+
+        A pod that is made anew has a new one, as on a cluster; after 64516 pods the first are free again.
+        """
+        net, host = divmod(self._pods % (NETS * PODS_PER_NET), PODS_PER_NET)
         self._pods += 1
         return f"127.{self.number}.{net + 1}.{host + 1}"
 

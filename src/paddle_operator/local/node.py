@@ -84,7 +84,8 @@ class LocalNode:
         assert isinstance(pod, Pod)
         uid, life = pod.metadata.uid, self._lives.get(pod.metadata.uid)
         if change.verb is Verb.DELETED:
-            self._forget(uid)
+            if life is not None:
+                self._forget(pod, life)
         elif life is None:
             self._adopt(pod)
         elif pod.metadata.terminating:
@@ -116,7 +117,9 @@ class LocalNode:
 
     async def _delete(self, pod: Pod, life: PodLife) -> None:
         await life.end(_grace(life))
-        with suppress(NotFound):
+        stored = self.memory.manifest(PODS, pod.metadata.key)
+        # It may have been deleted by force meanwhile, and a namesake may have its place.
+        if stored is not None and stored["metadata"]["uid"] == pod.metadata.uid:
             self.memory.finish_deletion(pod.metadata.key)
 
     def _limit(self, uid: str, life: PodLife, seconds: int) -> None:
@@ -133,11 +136,21 @@ class LocalNode:
         if life.report.phase not in ENDED_PHASES:
             await life.end(_grace(life), "DeadlineExceeded")
 
-    def _forget(self, uid: str) -> None:
-        self._lives.pop(uid, None)
+    def _forget(self, pod: Pod, life: PodLife) -> None:
+        uid, key, addresses = pod.metadata.uid, pod.metadata.key, self.place.names.addresses
+        del self._lives[uid]
         self._deleting.discard(uid)
         if uid in self._deadlines:
             self._deadlines.pop(uid)[1].cancel()
+        if addresses.get(key) == life.around.address:  # a namesake may have come already
+            del addresses[key]
+            self._spread_names()
+        self._tasks.create_task(self._clear_away(life))
+
+    async def _clear_away(self, life: PodLife) -> None:
+        """Of a pod that was deleted by force something may still run."""
+        await life.end(grace=0.0)
+        await asyncio.to_thread(life.clear_away)
 
 
 def _grace(life: PodLife) -> float:

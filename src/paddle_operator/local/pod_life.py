@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,10 +11,11 @@ from datetime import datetime
 from pathlib import Path
 
 from paddle_operator.api.meta import Key, Manifest
-from paddle_operator.api.names import PORTS_PER_POD
+from paddle_operator.api.names import LABEL_ATTEMPT, PORTS_PER_POD
 from paddle_operator.api.paddlejob import is_port
 
 from .images import Images
+from .logs import begin_run, last_words, log_file
 from .names import Names
 from .pod_status import ContainerReport, PodReport, running, terminated, waiting
 from .process import CannotStart, ContainerProcess, Mount, Order
@@ -23,7 +25,6 @@ from .volumes import Shelf
 
 FIRST_PAUSE, LONGEST_PAUSE, FORGIVEN_AFTER = 10.0, 300.0, 600.0
 A_MOMENT = 0.05
-LAST_WORDS_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,8 @@ class PodLife:
 
     async def _run_once(self, container: Manifest, report: ContainerReport) -> int:
         log = log_file(self.place.logs, self.around.key(self._name), container["name"])
-        log.parent.mkdir(parents=True, exist_ok=True)
         order = await self._prepared(container, report)
+        begun_at = begin_run(log, self._attempt, report.restarts)
         started = self.place.now()
         try:
             process = await ContainerProcess.start(order, log)
@@ -144,7 +145,7 @@ class PodLife:
         finally:
             del self._running[report.name]
             await process.kill()
-        message = _last_words(log) if code else ""
+        message = last_words(log, begun_at) if code else ""
         report.state = terminated(code, started, self.place.now(), message=message)
         await self._tell()
         return code
@@ -201,8 +202,17 @@ class PodLife:
         return str(self.around.pod["metadata"]["name"])
 
     @property
+    def _attempt(self) -> int:
+        written = str((self.around.pod["metadata"].get("labels") or {}).get(LABEL_ATTEMPT, ""))
+        return int(written) if written.isdigit() else 0
+
+    @property
     def _own_folder(self) -> Path:
         return self.place.shelf.pods / str(self.around.pod["metadata"]["uid"])
+
+    def clear_away(self) -> None:
+        """What dies with its pod. Nothing of it runs any more."""
+        shutil.rmtree(self._own_folder, ignore_errors=True)
 
     def _mounts(self, container: Manifest) -> tuple[Mount, ...]:
         self.write_hosts()
@@ -229,17 +239,6 @@ class PodLife:
 
     async def _tell(self) -> None:
         await self.publish(self.report.status())
-
-
-def log_file(logs: Path, pod: Key, container: str) -> Path:
-    return logs / pod.namespace / pod.name / f"{container}.log"
-
-
-def _last_words(log: Path) -> str:
-    """What a kubelet tells under FallbackToLogsOnError. Here always: the log is the user's own file."""
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
-        return file.read().decode(errors="replace")
 
 
 def _inherited() -> dict[str, str]:

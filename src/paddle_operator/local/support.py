@@ -25,6 +25,10 @@ ALLOW_NAMESPACES = (
     "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, on Ubuntu "
     "kernel.apparmor_restrict_unprivileged_userns=0), run as root"
 )
+SUSPENDED = (
+    "a suspended job has no pods, and here nobody resumes it; write false, or add "
+    "--set spec.runPolicy.suspend=false"
+)
 PASSED_OVER_IN_PODS = ("nodeSelector", "affinity", "schedulerName", "runtimeClassName", "securityContext")
 PASSED_OVER_IN_CONTAINERS = (
     "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "securityContext",
@@ -83,6 +87,8 @@ def refusals(job: PaddleJob, host: Host) -> list[Problem]:
             f"{NO_MOUNT_NAMESPACE}, so pods have no hosts file of their own; {ALLOW_NAMESPACES}, or use PodIP"
         )
         found.append(Problem("spec.intranet", message))
+    if job.run_policy.suspend:
+        found.append(Problem("spec.runPolicy.suspend", SUSPENDED))
     return found
 
 
@@ -92,6 +98,9 @@ def warnings(job: PaddleJob, machine: Machine) -> list[Problem]:
         for role, spec in job.roles.items()
         for problem in _passed_over(read_template(spec.template)["spec"])
     ]
+    if job.run_policy.force_delete_after_seconds is not None:
+        message = "is passed over: the one node, this machine, always answers"
+        found.append(Problem("spec.runPolicy.forceDeleteAfterSeconds", message))
     return [*found, *_overloads(job, machine)]
 
 

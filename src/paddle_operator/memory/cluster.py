@@ -105,10 +105,10 @@ class MemoryCluster:
             raise Conflict(f"the UID in the precondition ({target.uid}) is not the object's")
         if as_seen and target.resource_version != old["metadata"]["resourceVersion"]:
             raise Conflict("the object has been modified since the version in the precondition")
-        if force and target.resource == PODS and not old["metadata"].get("finalizers"):
-            self._remove(target.resource, old)
-        elif "deletionTimestamp" not in old["metadata"]:
-            self._begin_deletion(target.resource, old)
+        if force and target.resource != PODS:
+            raise NotImplementedError(f"delete of {target.resource} by force is not played")
+        if force or "deletionTimestamp" not in old["metadata"]:
+            self._begin_deletion(target.resource, old, at_once=force)
 
     # What others do in a cluster: the scheduler, the kubelet, the garbage collector.
 
@@ -173,13 +173,14 @@ class MemoryCluster:
         if given.get("uid", have["uid"]) != have["uid"]:
             raise Invalid(f"{resource}: metadata.uid: field is immutable")
 
-    def _begin_deletion(self, resource: AnyResource, document: Manifest) -> None:
-        """At once, unless a finalizer or a kubelet has a say."""
-        if not document["metadata"].get("finalizers") and not _ends_gracefully(resource, document):
+    def _begin_deletion(self, resource: AnyResource, document: Manifest, *, at_once: bool = False) -> None:
+        """At once, unless a finalizer or a kubelet has a say; by force only a finalizer has."""
+        grace = 0
+        if _ends_gracefully(resource, document) and not at_once:
+            grace = document.get("spec", {}).get("terminationGracePeriodSeconds", GRACE_SECONDS)
+        if not grace and not document["metadata"].get("finalizers"):
             self._remove(resource, document)
             return
-        grace = document.get("spec", {}).get("terminationGracePeriodSeconds", GRACE_SECONDS)
-        grace = grace if _ends_gracefully(resource, document) else 0
         due = self._now() + timedelta(seconds=grace)
         mark = {"deletionTimestamp": _stamp(due), "deletionGracePeriodSeconds": grace}
         self._replace(resource, document, {**document, "metadata": {**document["metadata"], **mark}})
@@ -190,7 +191,7 @@ class MemoryCluster:
         if new.get("spec") != old.get("spec") and resource == PADDLE_JOBS:
             new["metadata"]["generation"] = old["metadata"]["generation"] + 1
         freed = "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers")
-        if freed and old["metadata"].get("finalizers") and not _ends_gracefully(resource, new):
+        if freed and old["metadata"].get("finalizers") and not new["metadata"]["deletionGracePeriodSeconds"]:
             self._remove(resource, old)
             return new
         return self._store(resource, old, new)

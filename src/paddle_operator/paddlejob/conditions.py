@@ -14,6 +14,7 @@ from paddle_operator.api.names import (
     NODE_LOST,
     POD_FAILED,
     POD_LOST,
+    POD_STUCK,
     PODS_CREATED,
     PODS_START,
     RESTARTED_ALONE,
@@ -149,7 +150,7 @@ def while_swept(seen: Observed) -> Conditions:
     said = _Said(seen)
     kind = SUSPENDED if seen.job.status.phase == Phase.SUSPENDED else RESTARTING
     if stuck := stuck_in_words(seen):
-        said.say(kind, "True", NODE_LOST, stuck)
+        said.say(kind, "True", POD_STUCK, stuck)
     return said.all
 
 

@@ -14,6 +14,8 @@ class Counts(StrEnum):
 
     FAILURE = "failure"
     DISRUPTION = "disruption"
+    NOTHING = "nothing"
+    """It is final whatever the limits."""
 
 
 class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,15 +24,24 @@ class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     next: str
     reasons: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    vague: bool = False
     by: str = ""
     counts: Counts = Counts.FAILURE
 
     def covers(self, code: int) -> bool:
         return any(low <= code <= high for low, high in map(_bounds, self.codes))
 
+    def explains(self, reason: str) -> bool:
+        """One that ends in * stands for all that begin so: kubelets make up OutOf<resource>."""
+        return reason in self.reasons or any(
+            one.endswith("*") and reason.startswith(one[:-1]) for one in self.reasons
+        )
+
     def told(self, facts: Mapping[str, str]) -> "Meaning":
-        """With its gaps filled in."""
-        filled = {name: getattr(self, name).format_map(_Facts(facts)) for name in ("means", "next")}
+        """With its gaps filled in; what is not known, or empty, is said in general words."""
+        known = _Facts({name: fact for name, fact in facts.items() if fact})
+        filled = {name: getattr(self, name).format_map(known) for name in ("means", "next")}
         return msgspec.structs.replace(self, **filled)
 
 
@@ -45,6 +56,13 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 VICTIM = "victim"
+IN_GENERAL = {
+    "limit": "resources.limits.memory",
+    "image": "of the container",
+    "pod": "POD",
+    "container": "CONTAINER",
+}
+"""What sentences may have gaps for, and how these are filled when nothing is known."""
 UNKNOWN = Meaning(
     kind="code", means="failed", next="look at its log, and at what kubectl describe pod says", by="unknown"
 )
@@ -58,10 +76,10 @@ def table() -> Table:
 
 @cache
 def meaning_of(reasons: tuple[str, ...], code: int | None) -> Meaning:
-    """Of an end: by the first reason that the table knows, else by the exit code."""
-    for reason in reasons:
-        if found := _first(one for one in table().end if reason in one.reasons):
-            return found
+    """Of an end: by the first reason that the table knows, a vague one last; else by the exit code."""
+    found = [one for reason in reasons for one in table().end if one.explains(reason)]
+    if found:
+        return min(found, key=lambda one: one.vague)
     rows = table().end if code is not None else ()
     return _first(one for one in rows if one.covers(code or 0)) or UNKNOWN
 
@@ -73,7 +91,7 @@ def meanings_of_code(code: int) -> tuple[Meaning, ...]:
 
 @cache
 def meaning_of_waiting(reason: str) -> Meaning | None:
-    return _first(one for one in table().waiting if reason in one.reasons)
+    return _first(one for one in table().waiting if one.explains(reason))
 
 
 def _first(found: Iterable[Meaning]) -> Meaning | None:
@@ -86,7 +104,5 @@ def _bounds(written: str) -> tuple[int, int]:
 
 
 class _Facts(dict[str, str]):
-    """What is not known is said in general words."""
-
     def __missing__(self, name: str) -> str:
-        return {"limit": "resources.limits.memory", "pod": "POD", "container": "CONTAINER"}.get(name, "")
+        return IN_GENERAL.get(name, name)

@@ -39,7 +39,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC) - PATIENCE
 
 
 class _Suspect(NamedTuple):
-    """A pod that is not as it should be. The least one is to blame."""
+    """A pod that is not as it should be."""
 
     rank: int
     end: datetime
@@ -65,7 +65,11 @@ def find_failure(seen: Observed) -> Finding:
         return Finding()
     if (until := _awaited_until(seen, suspects)) is not None:
         return Finding(open_until=until)
-    return Finding(_describe(seen, min(suspects), suspects))
+    return Finding(_describe(seen, min(suspects, key=_blame), suspects))
+
+
+def _blame(suspect: _Suspect) -> tuple[int, datetime, Slot]:
+    return suspect.rank, suspect.end, suspect.slot
 
 
 def _awaited_until(seen: Observed, suspects: list[_Suspect]) -> datetime | None:
@@ -96,13 +100,13 @@ def unconfirmed_workers(seen: Observed) -> tuple[str, ...]:
 
 
 def _suspects(seen: Observed) -> list[_Suspect]:
-    return [
+    found = [
         *(_failed(seen, name) for name in seen.own if seen.verdicts[name] is Verdict.FAILED),
         *_ended_servers(seen),
         *_lost(seen),
         *_restarted_in_vain(seen),
-        *_moved(seen),
     ]
+    return found or _moved(seen)
 
 
 def _suspect(seen: Observed, name: str, reason: str, end: datetime | None = None) -> _Suspect:
@@ -172,7 +176,8 @@ def _end_of_training(seen: Observed, name: str) -> datetime | None:
 
 def _lost(seen: Observed) -> list[_Suspect]:
     """Gone, or as good as gone, after peers were told of it. Another one would not be found by them."""
-    gone = [_suspect(seen, name, POD_LOST) for name in seen.missing if seen.peers_are_told]
+    is_known = seen.peers_are_told and seen.all_were_there
+    gone = [_suspect(seen, name, POD_LOST) for name in seen.missing if is_known]
     stuck = [
         _suspect(seen, name, NODE_LOST)
         for name, pod in seen.own.items()

@@ -69,17 +69,25 @@ class Observed:
         return slots_of(self.job)
 
     @cached_property
+    def _of_job(self) -> dict[str, Pod]:
+        """Of two pictures of one pod the later one is the newer."""
+        return {pod.metadata.name: pod for pod in self.pods if pod.metadata.controlled_by(self.job.uid)}
+
+    @property
+    def all_pods(self) -> tuple[Pod, ...]:
+        """Of this job, in whatever try."""
+        return tuple(self._of_job.values())
+
+    @cached_property
     def own(self) -> dict[str, Pod]:
         """Our pods of this try, by name. Whose a pod is, the owner's UID says; labels are not asked.
 
         But for the try that it belongs to: pods of an earlier one are on their way out and never counted.
         """
         return {
-            pod.metadata.name: pod
-            for pod in self.pods
-            if pod.metadata.name in self.slots
-            and pod.metadata.controlled_by(self.job.uid)
-            and attempt_of(pod.metadata) == self.job.status.attempt
+            name: pod
+            for name, pod in self._of_job.items()
+            if name in self.slots and attempt_of(pod.metadata) == self.job.status.attempt
         }
 
     @cached_property
@@ -144,6 +152,15 @@ class Observed:
             # The first pods may have begun before the last were made, and wait for these by name.
             return begun and self._all_were_created
         return begun or self.own_config_map is not None
+
+    @property
+    def all_were_there(self) -> bool:
+        """Every pod of this try has existed: one that is missing now is lost, not late."""
+        if self._all_were_created or self.job.status.phase == Phase.RUNNING:
+            return True
+        # A list of addresses is made when all have one; and nobody trains without it.
+        trains = any((one := self.training_status(name)) and one.has_started for name in self.own)
+        return not self.job.found_by_name and (trains or self.own_config_map is not None)
 
     @property
     def _all_were_created(self) -> bool:

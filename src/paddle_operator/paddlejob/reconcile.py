@@ -113,8 +113,9 @@ def _suspended(seen: Observed) -> Plan:
 
 
 def _swept(seen: Observed) -> Plan:
-    said = write_status(seen, swept_status(seen))
-    return _plan(*said, sweep(seen), wake_at=_earliest(next_look(seen), *_deadlines(seen)))
+    status = swept_status(seen)
+    wake_at = _earliest(next_look(seen), _write_due(seen, status), *_deadlines(seen))
+    return _plan(*write_status(seen, status), sweep(seen), wake_at=wake_at)
 
 
 def children(seen: Observed) -> tuple[Step, ...]:
@@ -166,12 +167,21 @@ def _say_terminating(seen: Observed) -> Plan:
 
 
 def _wake_at(seen: Observed, status: PaddleJobStatus, obstacle: Obstacle | None) -> datetime | None:
-    times = [next_nudge(seen), next_look(seen), next_wonder(seen), *_deadlines(seen)]
-    if obstacle is not None and obstacle.end is not End.BY_EDIT:
-        times.append(seen.now + LOOK_AGAIN_AFTER)
-    if status != seen.job.status and (due := write_due(seen, status)) > seen.now:
-        times.append(due)
-    return _earliest(*times)
+    looks = seen.now + LOOK_AGAIN_AFTER if obstacle is not None and obstacle.end is not End.BY_EDIT else None
+    return _earliest(
+        looks,
+        next_nudge(seen),
+        next_look(seen),
+        next_wonder(seen),
+        _write_due(seen, status),
+        *_deadlines(seen),
+    )
+
+
+def _write_due(seen: Observed, status: PaddleJobStatus) -> datetime | None:
+    """When what is not written now will be."""
+    due = write_due(seen, status) if status != seen.job.status else seen.now
+    return due if due > seen.now else None
 
 
 def _deadlines(seen: Observed) -> tuple[datetime | None, ...]:

@@ -23,7 +23,7 @@ OVERDUE_AFTER = timedelta(seconds=30)
 
 def leftovers(seen: Observed) -> tuple[Pod | ConfigMap | Service, ...]:
     """Of earlier tries; and a list of peers that is wrong, as long as nobody has begun with it."""
-    pods = [pod for pod in seen.pods if pod.metadata.controlled_by(seen.job.uid) and _is_left(seen, pod)]
+    pods = [pod for pod in seen.all_pods if _is_left(seen, pod)]
     services = [one for one in seen.own_services if one.metadata.name not in seen.slots]
     found = seen.config_map
     is_ours = found is not None and found.metadata.controlled_by(seen.job.uid)
@@ -58,9 +58,7 @@ _KINDS: dict[type, AnyResource] = {Pod: PODS, Service: SERVICES, ConfigMap: CONF
 
 def next_look(seen: Observed) -> datetime | None:
     """When a pod that is on its way out is overdue, or may be deleted by force."""
-    going = [
-        one for one in seen.pods if one.metadata.controlled_by(seen.job.uid) and one.metadata.terminating
-    ]
+    going = [pod for pod in seen.all_pods if pod.metadata.terminating]
     times = [due + OVERDUE_AFTER for pod in going if (due := pod.metadata.deletion_timestamp)]
     times += [due for pod in going if (due := _force_at(seen, pod)) is not None]
     return min((time for time in times if time > seen.now), default=None)

@@ -8,20 +8,25 @@ from pathlib import Path
 from paddle_operator.api.core import ENDED_PHASES, ContainerState, ContainerStatus, Pod
 from paddle_operator.api.meta import Condition
 from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_TYPE, TRAINING_CONTAINER
-from paddle_operator.api.paddlejob import PaddleJob
+from paddle_operator.api.paddlejob import Failure, PaddleJob
 from paddle_operator.api.resources import PADDLE_JOBS, PODS
 from paddle_operator.cluster import Scope
-from paddle_operator.local.pod_life import log_file
+from paddle_operator.local.logs import begins_a_run, log_file
 from paddle_operator.memory.cluster import MemoryCluster
 from paddle_operator.paddlejob.cleanup import STOP_AFTER_SECONDS
+from paddle_operator.paddlejob.labels import attempt_of
 
 from .metrics import Metric
 from .scene import JobScene, Measurement, PodScene, Scene
+from .setback import on_this_machine
 from .tail import Tail
 
 MOST_MEASUREMENTS = 4096
 STOPPED = "Stopped"
-"""Neither failed nor succeeded: a server whose work is done, or who outlived a failed peer."""
+"""Neither failed nor succeeded: a server whose work is done, or who outlived a failed peer.
+
+Or whose try is over: all pods are made anew.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,11 +47,24 @@ class Measured:
     _kept: list[Measurement] = field(default_factory=list)
     _stride: int = 1
     _count: int = 0
+    _is_resumed: bool = False
+
+    def resume(self) -> None:
+        """Training begins anew, at a checkpoint perhaps: steps that are done again count only once.
+
+        So do those that Paddle's launcher prints a second time when its trainer has failed.
+        """
+        self._is_resumed = True
 
     def add(self, measurement: Measurement) -> None:
-        self.latest = measurement
-        if self._count % self._stride == 0:
+        if self._is_resumed and measurement.step is not None:
+            by_step = {one.step: one for one in self._kept if one.step is not None}
+            self._kept = [one for step, one in by_step.items() if step < measurement.step]
+        # The first of a run is always kept: after it was thinned out, there may be none.
+        if self._is_resumed or self._count % self._stride == 0:
             self._kept.append(measurement)
+        self._is_resumed = False
+        self.latest = measurement
         self._count += 1
         if len(self._kept) >= MOST_MEASUREMENTS:
             del self._kept[1::2]
@@ -63,6 +81,8 @@ class _PodTrace:
     """What a pod has shown so far; it outlives the pod."""
 
     index: int
+    uid: str
+    """Of the newest pod of this name."""
     scene: PodScene
     tails: dict[str, Tail] = field(default_factory=dict)
     """By the container; the first is the one that trains."""
@@ -77,6 +97,10 @@ class Gatherer:
     now: Callable[[], datetime]
     _pods: dict[str, dict[str, _PodTrace]] = field(default_factory=dict)
     """By the job's name, then by the pod's."""
+    _jobs: dict[str, PaddleJob] = field(default_factory=dict)
+    """As they are, or were last: one that has ended may be deleted (ttlSecondsAfterFinished)."""
+    _failures: dict[str, dict[int, Failure]] = field(default_factory=dict)
+    """By the job's name, then by the try. A job forgets them, once it has completed all the same."""
     _born: dict[str, datetime] = field(default_factory=dict)
     _ended: dict[str, datetime] = field(default_factory=dict)
 
@@ -86,14 +110,28 @@ class Gatherer:
             if isinstance(change.object, Pod):
                 self._remember(change.object)
 
+    async def follow_jobs(self) -> None:
+        """For ever: a try may fail, and the next one run, before anybody looks."""
+        async for change in self.memory.watch(PADDLE_JOBS, Scope(), "0"):
+            if isinstance(change.object, PaddleJob):
+                self._remember_job(change.object)
+
     async def look(self) -> tuple[Scene, list[Line]]:
         """The jobs first: what is then read holds all that an ended one has printed."""
-        jobs = (await self.memory.list(PADDLE_JOBS, Scope())).items
+        for job in (await self.memory.list(PADDLE_JOBS, Scope())).items:
+            if isinstance(job, PaddleJob):
+                self._remember_job(job)
         lines = self.read()
-        return self.scene([job for job in jobs if isinstance(job, PaddleJob)]), lines
+        return self.scene(self._jobs.values()), lines
 
     def scene(self, jobs: Iterable[PaddleJob]) -> Scene:
         return Scene(tuple(map(self._job, jobs)))
+
+    def _remember_job(self, job: PaddleJob) -> None:
+        name, failure = str(job.metadata.key), job.status.failure
+        self._jobs[name] = job
+        if failure is not None:
+            self._failures.setdefault(name, {})[failure.attempt] = failure
 
     def read(self) -> list[Line]:
         """What has been printed since; some of it, if that was very much."""
@@ -107,8 +145,11 @@ class Gatherer:
         traces = self._pods.setdefault(f"{pod.metadata.namespace}/{owner.name}", {})
         scene, trace = _pod_scene(pod), traces.get(pod.metadata.name)
         if trace is None:
-            trace = _PodTrace(sum(map(len, self._pods.values())), scene)
+            trace = _PodTrace(sum(map(len, self._pods.values())), pod.metadata.uid, scene)
             traces[pod.metadata.name] = trace
+        elif trace.uid != pod.metadata.uid:
+            # Made anew: it has printed nothing yet. Its log goes on in the same file.
+            trace.uid, trace.scene = pod.metadata.uid, scene
         for container in _containers(pod):
             trace.tails.setdefault(container, Tail(log_file(self.logs, pod.metadata.key, container)))
         trace.scene = replace(scene, last_line=trace.scene.last_line, latest=trace.scene.latest)
@@ -126,9 +167,12 @@ class Gatherer:
 
     def _measure(self, trace: _PodTrace, tail: Tail, lines: list[str]) -> None:
         for text in lines:
-            if (measurement := self.metric.measure(text)) is not None:
+            if begins_a_run(text):
+                trace.measured.resume()
+            elif (measurement := self.metric.measure(text)) is not None:
                 trace.measured.add(measurement)
-        trace.scene = replace(trace.scene, last_line=tail.last, latest=trace.measured.latest)
+        if lines:
+            trace.scene = replace(trace.scene, last_line=tail.last, latest=trace.measured.latest)
 
     def _job(self, job: PaddleJob) -> JobScene:
         name, status = str(job.metadata.key), job.status
@@ -146,6 +190,8 @@ class Gatherer:
             pods=tuple(trace.scene for trace in ordered),
             curve=next((curve for trace in ordered if (curve := trace.measured.curve)), ()),
             finished=status.finished,
+            restarts=status.restarts,
+            failures=tuple(self._failures.get(name, {}).values()),
         )
 
 
@@ -165,6 +211,7 @@ def _pod_scene(pod: Pod) -> PodScene:
         restarts=sum(one.restart_count for one in pod.status.container_statuses),
         last_line="",
         latest=None,
+        attempt=attempt_of(pod.metadata),
     )
 
 
@@ -177,7 +224,9 @@ def _state(pod: Pod) -> tuple[str, str]:
     if status.phase in ENDED_PHASES and end is not None and end.exit_code == 0 and not status.reason:
         return "Succeeded", ""
     if status.phase in ENDED_PHASES:
-        if status.reason and pod.spec.active_deadline_seconds == STOP_AFTER_SECONDS:
+        is_late = status.reason and pod.spec.active_deadline_seconds == STOP_AFTER_SECONDS
+        # One that ended by itself is gone as soon as it is deleted.
+        if is_late or pod.metadata.terminating:
             return STOPPED, "by the operator"
         return status.phase, status.reason or _first_reason(training, *everyone)
     if pod.metadata.terminating:
@@ -209,10 +258,13 @@ def _containers(pod: Pod) -> list[str]:
 
 
 def _in_one_line(conditions: tuple[Condition, ...]) -> str:
-    """The condition that moved last; of those that moved in the same second, the one that came last."""
+    """The condition that moved last; of those that moved in the same second, the last one that holds."""
     moved = [one for one in conditions if one.last_transition_time is not None]
     if not moved:
         return ""
-    newest = max(enumerate(moved), key=lambda pair: (pair[1].last_transition_time, pair[0]))[1]
+    newest = max(
+        enumerate(moved), key=lambda pair: (pair[1].last_transition_time, pair[1].status == "True", pair[0])
+    )[1]
     name = newest.type if newest.status == "True" else f"not {newest.type}"
-    return f"{name} ({newest.reason}): {newest.message}" if newest.message else f"{name} ({newest.reason})"
+    message = on_this_machine(newest.message)
+    return f"{name} ({newest.reason}): {message}" if message else f"{name} ({newest.reason})"

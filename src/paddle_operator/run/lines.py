@@ -3,9 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from paddle_operator.api.paddlejob import Failure
+
 from .curve import loss_text
 from .metrics import readable
 from .scene import JobScene, Measurement, PodScene, Scene
+from .setback import facts, on_this_machine
 
 MOST_PODS_ONE_BY_ONE = 8
 MOST_REASONS = 3
@@ -34,6 +37,7 @@ class _JobLines:
         self._name = name
         self._seconds = 0.0
         self._verdict = ""
+        self._failures = 0
         self._pods: dict[str, PodScene] = {}
         self._measurement = ""
         self._measured_at = 0.0
@@ -42,7 +46,7 @@ class _JobLines:
         self._seconds = job.seconds
         # The job comes last: it is judged by its pods, and by what they have measured.
         news = [*self._pod_changes(job.pods), *self._measurements(job), *self._verdict_changes(job)]
-        return [self._line(one) for one in news]
+        return [self._line(one) for one in [*news, *self._setbacks(job)]]
 
     def farewell(self) -> str:
         return self._line(f"{self._name} {GONE}")
@@ -56,6 +60,11 @@ class _JobLines:
             return []
         self._verdict = told
         return [f"{self._name} {told}"]
+
+    def _setbacks(self, job: JobScene) -> list[str]:
+        """Of tries after which the job goes on; when it has ended, the report says it all."""
+        new, self._failures = job.failures[self._failures :], len(job.failures)
+        return [f"{self._name} {_setback(one, job)}" for one in new if not job.finished]
 
     def _pod_changes(self, pods: Sequence[PodScene]) -> list[str]:
         before, self._pods = self._pods, {pod.name: pod for pod in pods}
@@ -102,13 +111,22 @@ def verdict(job: JobScene) -> str:
     return ": ".join(part for part in (job.phase, condition) if part)
 
 
-def _where(pod: PodScene) -> tuple[str, str, int]:
-    return pod.state, pod.reason, pod.restarts
+def _setback(failure: Failure, job: JobScene) -> str:
+    """Its message is left out where the verdict tells it."""
+    message = on_this_machine(failure.message)
+    head = f"try {failure.attempt} failed"
+    told = [head if message in job.condition else f"{head}: {message}"]
+    return readable("; ".join([*told, *(f"{name}: {text}" for name, text in facts(failure))]))
+
+
+def _where(pod: PodScene) -> tuple[str, str, int, int]:
+    return pod.state, pod.reason, pod.restarts, pod.attempt
 
 
 def _state(pod: PodScene) -> str:
     restart = f"restart {pod.restarts}" if pod.restarts else ""
-    notes = ", ".join(note for note in (restart, readable(pod.reason)) if note)
+    attempt = f"try {pod.attempt}" if pod.attempt else ""
+    notes = ", ".join(note for note in (attempt, restart, readable(pod.reason)) if note)
     return " ".join(word for word in (pod.state, pod.address, f"({notes})" if notes else "") if word)
 
 

@@ -1,5 +1,6 @@
 """What is said at the end of a run, and its exit code."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -8,17 +9,21 @@ from rich.text import Text
 from paddle_operator.api.meta import Key, find_condition
 from paddle_operator.api.names import FAILED
 from paddle_operator.api.paddlejob import PaddleJob, Phase
-from paddle_operator.local.pod_life import log_file
+from paddle_operator.local.logs import log_file
 from paddle_operator.local.support import INSTALL_PADDLE
+from paddle_operator.paddlejob.observed import Observed
+from paddle_operator.paddlejob.restarts import used_in_words
 
 from .lines import verdict
 from .metrics import readable
 from .scene import JobScene
 from .session import End, Result
+from .setback import facts, on_this_machine
 from .tail import last_lines
 from .view import loss_table
 
 SHOWN_LINES = 20
+SHOWN_TRIES = 5
 FAILURE, TIMEOUT, INTERRUPT = 1, 124, 130
 # What a log says, and what helps.
 REMEDIES = {
@@ -42,6 +47,8 @@ def report(result: Result, console: Console, logs: Path) -> None:
     for job in result.jobs:
         scene = scenes[str(job.metadata.key)]
         console.print(Text(_verdict(job, scene, result.end), style=_style(job)), soft_wrap=True)
+        for name, text in _details(job, scene):
+            console.print(Text(f"  {name:<9}  {readable(text)}"), soft_wrap=True)
         if scene.curve:
             console.print(loss_table(scene.curve))
         if job.status.phase == Phase.FAILED:
@@ -53,12 +60,32 @@ def _verdict(job: PaddleJob, scene: JobScene, end: End) -> str:
     if job.status.phase == Phase.COMPLETED:
         return f"{name} Completed {after}"
     if job.status.phase == Phase.FAILED:
-        condition = find_condition(job.status.conditions, FAILED)
-        return f"{name} Failed {after}: {condition.message if condition else 'no reason is known'}"
+        return f"{name} Failed {after}: {_reason(job)}"
     before = f"it was {verdict(scene) or 'not started'}"
     if end is End.INTERRUPTED:
         return f"{name} stopped by you {after}; {before}"
     return f"{name} out of time (--timeout) {after}; {before}; --logs shows what its pods say"
+
+
+def _reason(job: PaddleJob) -> str:
+    """The condition would tell restarts and the next step in the same line; they have lines of their own."""
+    failure, condition = job.status.failure, find_condition(job.status.conditions, FAILED)
+    told = (failure.message if failure else "") or (condition.message if condition else "")
+    return readable(on_this_machine(told)) or "no reason is known"
+
+
+def _details(job: PaddleJob, scene: JobScene) -> list[tuple[str, str]]:
+    """Of its failure; and why it was restarted, if it was, also when it has completed."""
+    status = job.status
+    failed = status.failure if status.phase == Phase.FAILED else None
+    rows = facts(failed) if failed is not None else []
+    if status.restarts:
+        used = used_in_words(Observed(job, now=datetime.now(UTC)), status)
+        rows.append(("restarts", f"{status.restarts}: {used}"))
+    earlier = [one for one in scene.failures if failed is None or one.attempt != failed.attempt]
+    if len(earlier) > SHOWN_TRIES:
+        rows.append(("", f"{len(earlier) - SHOWN_TRIES} failures before these"))
+    return rows + [(f"try {one.attempt}", on_this_machine(one.message)) for one in earlier[-SHOWN_TRIES:]]
 
 
 def _style(job: PaddleJob) -> str:

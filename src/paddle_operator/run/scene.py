@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from paddle_operator.api.paddlejob import Failure
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -23,9 +25,12 @@ class PodScene:
     reason: str
     """Why it is in that state, if that needs a word: `CreateContainerConfigError`, `exit code 1`, ..."""
     restarts: int
+    """In place, of this pod; those of the whole job are the job's."""
     last_line: str
     """The last line that it printed, as it printed it: may be long, may hold control characters."""
     latest: Measurement | None
+    attempt: int = 0
+    """The job's try that it belongs to: a pod that is made anew keeps its name."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,10 @@ class JobScene:
     curve: tuple[Measurement, ...]
     """The loss over time, oldest first, of the lowest rank that prints one."""
     finished: bool
+    restarts: int = 0
+    """Of the whole job."""
+    failures: tuple[Failure, ...] = ()
+    """How each try ended that has failed, oldest first; also after the job has made good for them."""
 
 
 @dataclass(frozen=True)

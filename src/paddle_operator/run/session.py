@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
@@ -17,7 +18,7 @@ from paddle_operator.api.names import ANNOTATION_PORT, PORTS_PER_POD
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
 from paddle_operator.app import PaddleJobManager
-from paddle_operator.cluster import Scope
+from paddle_operator.cluster import NotFound, Scope
 from paddle_operator.local.machine import Block
 from paddle_operator.local.node import LocalNode
 from paddle_operator.memory.cluster import MemoryCluster
@@ -70,6 +71,7 @@ class Session:
                 tasks.create_task(self.node.run()),
                 tasks.create_task(PaddleJobManager(self.memory, now=self.now).run()),
                 tasks.create_task(self.gatherer.follow_pods()),
+                tasks.create_task(self.gatherer.follow_jobs()),
             ]
             try:
                 return await self._see_through()
@@ -81,14 +83,18 @@ class Session:
         end = await self._until_end()
         # From here on there is nothing to ask for any more: a signal kills.
         self._interrupts.set()
-        listed = await self.memory.list(PADDLE_JOBS, Scope())
-        jobs = tuple(job for job in listed.items if isinstance(job, PaddleJob))
-        manifests = tuple(self.memory.manifest(PADDLE_JOBS, job.metadata.key) or {} for job in jobs)
+        manifests = self._jobs_as_they_are()
+        jobs = tuple(msgspec.json.decode(msgspec.json.encode(one), type=PaddleJob) for one in manifests)
         await self._clear_away(jobs)
         await self._read_to_the_end()
         if self.place.kept != self.place.root:
             self.place.objects.write_bytes(write_documents(self.memory.history.last_seen()))
         return Result(end, jobs, manifests, self.gatherer.scene(jobs))
+
+    def _jobs_as_they_are(self) -> tuple[Manifest, ...]:
+        """Or as they were last: one that has ended may be deleted by now (ttlSecondsAfterFinished)."""
+        everything = self.memory.history.last_seen()
+        return tuple(one for one in everything if one.get("kind") == PADDLE_JOBS.kind)
 
     async def _until_end(self) -> End:
         loop = asyncio.get_running_loop()
@@ -108,7 +114,8 @@ class Session:
     async def _clear_away(self, jobs: Sequence[PaddleJob]) -> None:
         """Delete the jobs and wait for their pods to go, as gracefully as these ask for."""
         for job in jobs:
-            await self.memory.delete(Target.of(PADDLE_JOBS, job))
+            with suppress(NotFound):
+                await self.memory.delete(Target.of(PADDLE_JOBS, job))
         loop = asyncio.get_running_loop()
         patience = loop.time() + 1
         while (left := (await self.memory.list(PODS, Scope())).items) and not self._killed.is_set():

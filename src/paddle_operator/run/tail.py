@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from paddle_operator.local.logs import begins_a_try
+
 MOST_BYTES = 1 << 18
 FARTHEST_BEHIND = 16 << 20
 LONGEST_LINE = 1 << 14
@@ -50,7 +52,7 @@ class Tail:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The end of a log, of whatever length it is."""
+    """The end of a log, of whatever length it is; nothing of an earlier try of the job."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - count * LONGEST_LINE))
@@ -58,4 +60,6 @@ def last_lines(path: Path, count: int) -> list[str]:
     except FileNotFoundError:
         return []
     whole = [*lines, rest] if rest else lines
-    return [line[:LONGEST_LINE].decode(errors="replace") for line in whole[-count:]]
+    last = [line[:LONGEST_LINE].decode(errors="replace") for line in whole[-count:]]
+    begin = max((place for place, line in enumerate(last, 1) if begins_a_try(line)), default=0)
+    return last[begin:]

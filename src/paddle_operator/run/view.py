@@ -19,10 +19,11 @@ from rich.text import Text
 from .curve import Scale, chart, evenly, loss_text, spark
 from .metrics import readable
 from .scene import JobScene, Measurement, PodScene, Scene
+from .setback import facts, on_this_machine
 
 INDENT = 2
 ROOMY = 14  # from this many rows on, the parts of a job stand apart
-ROOM_FOR_CHART, ROOM_FOR_SPARK = 10, 4
+ROOM_FOR_CHART, ROOM_FOR_SPARK, ROOM_FOR_SETBACK = 10, 4, 8
 LOWEST_CHART, HIGHEST_CHART = 5, 10
 WIDEST_CHART, WIDEST_BAR = 80, 32
 
@@ -30,6 +31,7 @@ STYLES = {
     "Pending": "yellow",
     "Starting": "yellow",
     "Running": "cyan",
+    "Restarting": "yellow",
     "Completed": "green",
     "Succeeded": "green",
     "Failed": "bold red",
@@ -121,6 +123,8 @@ def _job(job: JobScene, width: int, rows: int, *, is_first: bool) -> list[Part]:
     parts.append(Part(_header(job), 1))
     if job.condition and rows > 1:
         parts += _indented([Part(_line(job.condition, "dim"), 1)])
+    if job.failures and rows >= ROOM_FOR_SETBACK:
+        parts += _indented(_setback(job))
     if job.pods and is_roomy:
         parts.append(BLANK)
     room = rows - len(parts)
@@ -129,11 +133,27 @@ def _job(job: JobScene, width: int, rows: int, *, is_first: bool) -> list[Part]:
     return parts + _indented(pods + curve)
 
 
+def _setback(job: JobScene) -> list[Part]:
+    """Why the newest of its tries failed, if that is news no more; and what to do, which stands at an end."""
+    if job.phase == "Completed":
+        return []
+    failure = job.failures[-1]
+    message = on_this_machine(failure.message)
+    rows = [] if message in job.condition else [f"try {failure.attempt} failed: {message}"]
+    rows.append("; ".join(f"{name}: {text}" for name, text in facts(failure)))
+    return [Part(_line(row, "yellow"), 1) for row in rows if row]
+
+
 def _header(job: JobScene) -> Text:
     style = STYLES.get(job.phase, "dim")
     header = _line(SIGNS.get(job.phase, "●"), style)
     header.append(f" {readable(job.name)}", "bold")
-    words = ((job.mode, "dim"), (job.phase or NO_PHASE, style), (_duration(job.seconds), "dim"))
+    words = (
+        (job.mode, "dim"),
+        (job.phase or NO_PHASE, style),
+        (f"restarts {job.restarts}" if job.restarts else "", "yellow"),
+        (_duration(job.seconds), "dim"),
+    )
     for word, word_style in words:
         header.append(f"  {readable(word)}" if word else "", word_style)
     return header

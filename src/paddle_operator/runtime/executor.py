@@ -176,9 +176,8 @@ class Executor:
         except NotFound:
             return
         except Conflict:
-            if action.as_seen:
-                self._gate.outdated(owner_uid, target)
-            # Else it is gone, and another of that name has come: that one was not meant.
+            # It has moved on; or it is gone, and another of that name has come, which was not meant.
+            self._gate.outdated(owner_uid, target)
             return
         self._gate.deleted(owner_uid, target, at_once=action.force)
 

@@ -1,0 +1,27 @@
+"""What is said of a try that failed: the words of status.failure, for a machine that has no cluster."""
+
+import re
+
+from paddle_operator.api.paddlejob import Failure
+
+# The operator names kubectl where it tells people what to do next; here other things show the same.
+_HERE = (
+    (re.compile(r"kubectl logs (--previous|\S+ -c \S+)"), "--logs shows it"),
+    (re.compile(r"kubectl describe pod\b"), "objects.yaml of --keep DIR"),
+)
+
+
+def on_this_machine(text: str) -> str:
+    for pattern, instead in _HERE:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def facts(failure: Failure) -> list[tuple[str, str]]:
+    """What there is to know besides its message, each with a name."""
+    known = (
+        ("class", failure.kind),
+        ("victims", failure.victims),
+        ("next step", on_this_machine(failure.next_step)),
+    )
+    return [(name, text) for name, text in known if text]

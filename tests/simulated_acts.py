@@ -1,0 +1,115 @@
+"""What users, nodes and other controllers do to a job while it lives: each as soon as something holds.
+
+Moments are told by what is stored, not by the clock, so that an act finds the job in the same state whatever
+faults the manager has to cope with.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from simulated_history import NAMESPACE, TrueHistory, attempt_of, key_of, owner_of, trains
+from simulated_kubelet import Kubelet
+
+from paddle_operator.api.meta import Key, Manifest
+from paddle_operator.api.resources import PADDLE_JOBS, PODS, Target
+from paddle_operator.memory.cluster import MemoryCluster
+
+
+@dataclass(frozen=True)
+class Act:
+    when: Callable[["Stage"], bool]
+    pause_seconds: float
+    do: Callable[["Stage"], Awaitable[None]]
+
+
+@dataclass
+class Stage:
+    memory: MemoryCluster
+    history: TrueHistory
+    kubelet: Kubelet
+    name: str
+
+    @property
+    def job(self) -> Manifest:
+        return self.history.of_kind(PADDLE_JOBS)[self.name]
+
+    @property
+    def pods(self) -> list[Manifest]:
+        uid = self.job["metadata"]["uid"]
+        return [pod for pod in self.history.of_kind(PODS).values() if owner_of(pod) == uid and trains(pod)]
+
+    async def play(self, acts: Sequence[Act]) -> None:
+        for act in acts:
+            while not act.when(self):
+                await self.history.reach(self.history.version + 1)
+            await asyncio.sleep(act.pause_seconds)
+            await act.do(self)
+
+    async def change_spec(self, changes: Manifest) -> None:
+        job = await self.memory.get(PADDLE_JOBS, Key(NAMESPACE, self.name))
+        await self.memory.patch(Target.of(PADDLE_JOBS, job), {"spec": changes})
+
+    def target(self, pod: Manifest) -> Target:
+        return Target(PODS, key_of(pod), pod["metadata"]["uid"])
+
+    def pod(self, name: str) -> Manifest:
+        return self.history.of_kind(PODS)[name]
+
+
+def all_run(attempt: int) -> Callable[[Stage], bool]:
+    """All pods of a try have begun; how they were counted does not matter."""
+
+    def holds(stage: Stage) -> bool:
+        pods = [pod for pod in stage.pods if attempt_of(pod) == attempt]
+        spec = stage.job["spec"]
+        wanted = sum(spec.get(role, {"replicas": 0})["replicas"] for role in ("ps", "worker"))
+        return len(pods) == wanted and all(pod["metadata"]["uid"] in stage.kubelet.started for pod in pods)
+
+    return holds
+
+
+def is_suspended(stage: Stage) -> bool:
+    return not stage.pods and stage.job.get("status", {}).get("phase") == "Suspended"
+
+
+def suspend(attempt: int = 0) -> Act:
+    return Act(all_run(attempt), 1.0, lambda stage: stage.change_spec({"runPolicy": {"suspend": True}}))
+
+
+def resume(workers: int = 0) -> Act:
+    """Perhaps with another number of workers."""
+
+    async def do(stage: Stage) -> None:
+        if workers:
+            await stage.change_spec({"worker": {"replicas": workers}})
+        await stage.change_spec({"runPolicy": {"suspend": False}})
+
+    return Act(is_suspended, 2.0, do)
+
+
+def delete_pod(name: str, attempt: int = 0) -> Act:
+    """By hand, or by a drain."""
+
+    async def do(stage: Stage) -> None:
+        await stage.memory.delete(stage.target(stage.pod(name)))
+
+    return Act(all_run(attempt), 1.0, do)
+
+
+def lose_node_of(name: str) -> Act:
+    """Its kubelet is silent from now on; the control plane has given the pod up, and it stays Terminating."""
+
+    async def do(stage: Stage) -> None:
+        pod = stage.pod(name)
+        stage.kubelet.lost.add(pod["metadata"]["uid"])
+        await stage.memory.delete(stage.target(pod))
+
+    return Act(all_run(0), 1.0, do)
+
+
+def never_pull(name: str) -> Act:
+    async def do(stage: Stage) -> None:
+        stage.kubelet.unpullable.add(name)
+
+    return Act(lambda _: True, 0.0, do)
