@@ -35,6 +35,7 @@ MATTERS_OF_A_MOMENT = {
     "pending",
     "starting",
     "running",
+    "replicas",
     "activeDeadlineSeconds",
     ANNOTATION_NUDGE,
 }

@@ -45,12 +45,18 @@ def pod(name: str, script: str, **spec: Any) -> Manifest:
 
 
 def tiny_job(
-    name: str, script: str, *, container: Manifest | None = None, pod: Manifest | None = None, **spec: Any
+    name: str,
+    script: str,
+    *,
+    workers: int = 2,
+    container: Manifest | None = None,
+    pod: Manifest | None = None,
+    **spec: Any,
 ) -> Manifest:
-    """Two workers that run a script of the shell; with more fields of container, pod and job."""
+    """Workers that run a script of the shell; with more fields of container, pod and job."""
     made = make.container(image=TINY, command=["sh", "-c", script]) | (container or {})
     template = make.template(made, restartPolicy="Never", terminationGracePeriodSeconds=1, **(pod or {}))
-    return make.manifest(name, 2, pod=template, **spec)
+    return make.manifest(name, workers, pod=template, **spec)
 
 
 def service(name: str, app: str, **spec: Any) -> Manifest:

@@ -305,7 +305,7 @@ def servers_and_workers_share_ports(patch: MonkeyPatch) -> None:
 
 
 def nobody_asks_how_the_workers_ended(patch: MonkeyPatch) -> None:
-    patch.setattr(app, "unconfirmed_workers", lambda _: ())
+    patch.setattr(app, "unconfirmed_workers", lambda _: Question())
 
 
 def servers_are_left_to_serve(patch: MonkeyPatch) -> None:

@@ -111,6 +111,7 @@ class Kubelet:
             self.addresses[uid] = NODE_ADDRESS if shared else f"198.18.0.{len(self.addresses) + 1}"
             await self._look_for_config_map(pod)
         elif not _has_ended(pod) and "activeDeadlineSeconds" in pod["spec"]:
+            self._due.pop(uid, None)
             killed = {"terminated": {"exitCode": 137, "reason": "Error"}}
             await self._report(pod, "Failed", killed, reason="DeadlineExceeded")
         elif uid not in self.started and not _has_ended(pod):
@@ -180,7 +181,10 @@ class Kubelet:
     async def _end(self, pod: Manifest) -> None:
         code = _in_try(self.exit_codes.get(pod["metadata"]["name"], 0), pod)
         if self._restarts(pod) < self.in_place.get(pod["metadata"]["name"], 0) and not attempt_of(pod):
-            self._due[pod["metadata"]["uid"]] = _now() + RUN_SECONDS
+            # Servers have forgotten a worker that comes back: it waits for ever.
+            told = self.started[pod["metadata"]["uid"]].told
+            seconds = inf if "PADDLE_PSERVERS_IP_PORT_LIST" in told else RUN_SECONDS
+            self._due[pod["metadata"]["uid"]] = _now() + seconds
             await self._report(pod, "Running", {"running": {}}, restarts=self._restarts(pod) + 1)
             return
         self._due.pop(pod["metadata"]["uid"])

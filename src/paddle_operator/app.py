@@ -20,12 +20,13 @@ from .kube.client import KubeCluster
 from .kube.config import Credentials
 from .kube.transport import Transport
 from .paddlejob import ports
+from .paddlejob.deadlines import late_for_a_deadline
 from .paddlejob.failures import unconfirmed_workers
 from .paddlejob.labels import is_ahead, is_behind
 from .paddlejob.observed import NO_SETTINGS, Observed, Settings
 from .paddlejob.reconcile import reconcile
-from .paddlejob.sweep import leftovers
-from .paddlejob.verdicts import Verdict, judge
+from .paddlejob.sweep import is_overdue, leftovers
+from .paddlejob.verdicts import Question, judge
 from .paddlejob.waiting import is_slow, mounted_config_maps
 from .runtime.clock import SteadyClock
 from .runtime.controller import Controller, Loop, Recollection
@@ -85,8 +86,9 @@ class PaddleJobManager:
 
     async def _gather(self, job: PaddleJob, memory: Recollection) -> Observed:
         key = job.metadata.key
-        pods = self._pods.store.concerning(key)
-        if any(pod.metadata.controlled_by(job.uid) and is_ahead(job, pod) for pod in pods):
+        pods, config_map = self._pods.store.concerning(key), self._config_maps.store.get(key)
+        children = (*pods, config_map) if config_map is not None else pods
+        if any(child.metadata.controlled_by(job.uid) and is_ahead(job, child) for child in children):
             # Of a try that our picture of the job does not know yet.
             newest = await self._look_up(PADDLE_JOBS, key)
             job = newest if newest is not None and newest.uid == job.uid else job
@@ -95,7 +97,7 @@ class PaddleJobManager:
             now=self._now(),
             pods=pods,
             services=self._services.store.concerning(key),
-            config_map=self._config_maps.store.get(key),
+            config_map=config_map,
             settings=self._settings,
             refusals=memory.refusals,
             status_written_at=memory.status_written_at,
@@ -109,9 +111,28 @@ class PaddleJobManager:
             seen = replace(seen, free_host_port=self._promises.to(job, live))
         if is_slow(seen):
             seen = replace(seen, missing_config_maps=await self._missing_config_maps(job))
-        if job.status.finished or job.metadata.terminating or not seen.peers_are_told:
+        seen = await self._without_gone_pods(seen)
+        if job.status.finished or job.metadata.terminating:
             return seen
-        return await self._with_late_workers(await self._with_hidden_pods(seen))
+        if seen.peers_are_told:
+            seen = await self._with_hidden_pods(seen)
+        for question in (late_for_a_deadline(seen), unconfirmed_workers(seen)):
+            seen = await self._with_answers(seen, question)
+        return seen
+
+    async def _without_gone_pods(self, seen: Observed) -> Observed:
+        """One that should be gone, perhaps is: only a watch that is late would say otherwise.
+
+        One that is still there decides, so nobody asks for the rest.
+        """
+        gone = set()
+        for pod in seen.all_pods:
+            if is_overdue(pod, seen.now):
+                found = await self._look_up(PODS, pod.metadata.key)
+                if found is not None and found.metadata.uid == pod.metadata.uid:
+                    break
+                gone.add(pod.metadata.uid)
+        return replace(seen, pods=tuple(pod for pod in seen.pods if pod.metadata.uid not in gone))
 
     async def _missing_config_maps(self, job: PaddleJob) -> tuple[str, ...]:
         keys = [Key(job.metadata.namespace, name) for name in mounted_config_maps(job)]
@@ -130,15 +151,18 @@ class PaddleJobManager:
             found.append(pod)
         return replace(seen, pods=(*seen.pods, *found)) if found else seen
 
-    async def _with_late_workers(self, seen: Observed) -> Observed:
-        """One that has not ended well decides, so nobody asks for the rest."""
+    async def _with_answers(self, seen: Observed, question: Question) -> Observed:
+        """Ask for pods by name before something final is held against the job: a watch may be late.
+
+        One whose answer does not help the job decides, so nobody asks for the rest.
+        """
         found: list[Pod] = []
-        for name in unconfirmed_workers(seen):
+        for name in question.pods:
             pod = await self._look_up(PODS, Key(seen.job.metadata.namespace, name))
             if pod is None:
                 break
             found.append(pod)
-            if judge(pod, seen.training_container(name)) is not Verdict.SUCCEEDED:
+            if judge(pod, seen.training_container(name)) not in question.helps:
                 break
         # Of two pods of one name the later one is seen.
         return replace(seen, pods=(*seen.pods, *found)) if found else seen

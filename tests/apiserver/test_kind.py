@@ -82,9 +82,9 @@ def test_every_word_of_a_run_policy_is_explained(world: World) -> None:
     assert "How often the job is restarted after failures of its own" in " ".join(shown.split())
 
 
-SERVERS = {"ps": {"replicas": 1, "template": make.template()}}
-HETER = {"heter": {"replicas": 1, "template": make.template()}}
-SUSPENDED = {"runPolicy": {"suspend": True}}
+SERVERS: Manifest = {"ps": {"replicas": 1, "template": make.template()}}
+HETER: Manifest = {"heter": {"replicas": 1, "template": make.template()}}
+SUSPENDED: Manifest = {"runPolicy": {"suspend": True}}
 # How many pods there are, before and after, and what is named if that is refused.
 RESIZED = {
     "more workers": (make.manifest(workers=2), make.manifest(workers=3), "spec.worker.replicas: "),

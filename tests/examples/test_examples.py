@@ -203,6 +203,14 @@ class TestCheckpoint:
         (kept,) = tmp_path.glob("kept-*")
         assert restarts_of(kept) == ("Completed", 1, 1, 0)
 
+    def test_a_crash_can_restart_all_in_place_too(self, tmp_path: Path, undisturbed: Result) -> None:
+        in_place = "spec.worker.template.spec.restartPolicy=OnFailure"
+        ended = train(CHECKPOINT / "job.yaml", tmp_path, "--set", in_place, CRASH_AT="50")
+        assert [worker.starts for worker in ended] == [[0, 40], [0, 40]]
+        assert result_of(ended) == undisturbed
+        (kept,) = tmp_path.glob("kept-*")
+        assert restarts_of(kept)[:2] == ("Completed", 0)
+
     @pytest.mark.parametrize("rank", ["0", "1"])
     def test_after_a_kill_of_a_trainer_all_are_made_anew_and_resume(
         self, tmp_path: Path, undisturbed: Result, rank: str

@@ -139,7 +139,7 @@ async def test_an_image_that_does_not_exist_is_named_at_once_and_ends_the_job_in
 ) -> None:
     cluster.world.start_manager()
     image = "registry.invalid/nobody/has:this"
-    cluster.apply(tiny_job("job", "true", container={"image": image}, runPolicy={"startDeadlineSeconds": 20}))
+    cluster.apply(tiny_job("job", "true", container={"image": image}, runPolicy={"startDeadlineSeconds": 15}))
     waiting = await cluster.world.condition("job", "Running", "False", "ImagePullBackOff")
     assert image in message_of(waiting, "Running")
     _, failure = await failed(cluster, "job")

@@ -143,7 +143,7 @@ def test_what_paddle_says_of_its_servers_is_explained_and_not_repeated(
     job = ps_job()
     pods = [make.pod(job, rank, "Running", role=Role.PS) for rank in (0, 1)]
     others = (*pods, make.pod(job, 1, "Failed", exit_code=code))
-    now = NOW + seconds(6)  # when nobody waits any more for another cause
+    now = NOW + seconds(60)  # when nobody waits any more for another cause
     seen = make.observed(job, ended_with(job, said, code), *others, config_map=make.config_map(job), now=now)
     message = condition(seen, "Failed")["message"]
     assert f"exited with {code} (Error); " in message
@@ -165,7 +165,7 @@ def test_what_paddle_says_of_its_servers_is_explained_and_not_repeated(
 def test_workers_are_asked_for_by_name_before_the_end_of_a_server_is_held_against_the_job(
     servers: tuple[str, str], workers: tuple[str, str], after: float, asked: tuple[str, ...]
 ) -> None:
-    assert unconfirmed_workers(world(ps_job(), servers, workers, after)) == asked
+    assert unconfirmed_workers(world(ps_job(), servers, workers, after)).pods == asked
 
 
 def test_only_the_end_of_the_server_itself_counts_and_not_that_of_a_side_car() -> None:

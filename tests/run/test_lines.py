@@ -198,6 +198,16 @@ def test_measurements_come_about_once_a_second_with_the_first_and_the_last() -> 
     ]
 
 
+def test_the_last_measurement_of_a_try_is_told_before_the_next_one_begins() -> None:
+    job = replace(JOB, phase="", condition="")
+    over = replace(job, phase="Restarting", condition="", curve=curve(3))
+    assert told(replace(job, curve=curve(2)), over, over) == [
+        ["12.3s default/resnet step 1 loss 1.0000"],
+        ["12.3s default/resnet step 3 loss 0.3333", "12.3s default/resnet Restarting"],
+        [],
+    ]
+
+
 def test_a_loss_that_is_no_number_is_told_once() -> None:
     job = replace(JOB, phase="", condition="", finished=True)
     # Two objects that are not equal, because a scene is made anew each time.

@@ -204,7 +204,8 @@ def test_a_killed_worker_fails_the_job_with_its_signal(tmp_path: Path, marker: s
 def test_a_job_that_fails_is_restarted_as_a_whole_and_says_why(tmp_path: Path) -> None:
     script = (
         f'echo "$PADDLE_TRAINER_ID at $PADDLE_TRAINER_ENDPOINTS"; [ -e {tmp_path}/crashed ] && exit 0; '
-        f'[ "$PADDLE_TRAINER_ID" = 0 ] && exec sleep 600; touch {tmp_path}/crashed; exit 3'
+        f'[ "$PADDLE_TRAINER_ID" = 0 ] && touch {tmp_path}/ready && exec sleep 600; '
+        f"until [ -e {tmp_path}/ready ]; do sleep 0.02; done; touch {tmp_path}/crashed; exit 3"
     )
     file = written(tmp_path, laptop.job("pair", script, runPolicy={"backoffLimit": 1}))
     ran = laptop.run(file, "--keep", tmp_path / "kept", "--logs")
@@ -217,7 +218,7 @@ def test_a_job_that_fails_is_restarted_as_a_whole_and_says_why(tmp_path: Path) -
     before, _, after = ran.out.partition("default/pair try 0 failed")
     assert cause in before or after.startswith(f": {cause}; ")
     assert "; class: code; next step: look at the end of its log" in after.splitlines()[0]
-    assert "pair-worker-1 | [try 1 begins]\n" in after
+    assert "pair-worker-1 | [try 1 begins]\n" in ran.out
     assert f"\n  restarts   1: {used}\n  try 0      {cause}\n" in after
     for rank in range(2):
         log = tmp_path / "kept" / "logs" / "default" / f"pair-worker-{rank}" / "paddle.log"

@@ -114,6 +114,15 @@ def test_no_cut_loses_anything(tmp_path_factory: pytest.TempPathFactory, pieces:
     assert found == (whole.removesuffix("\n").split("\n") if whole else [])
 
 
+def test_a_line_without_an_end_is_told_once_when_a_later_run_goes_on_behind_it(log: Path) -> None:
+    tail = Tail(log)
+    add(log, "no end")
+    assert tail.new_lines(is_complete=True) == ["no end"]
+    assert tail.new_lines(is_complete=True) == []
+    add(log, "\n[try 1 begins]\n\nnew\n")
+    assert tail.new_lines() == ["[try 1 begins]", "", "new"]
+
+
 # The end of a log.
 
 

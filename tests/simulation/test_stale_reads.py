@@ -40,10 +40,16 @@ LISTED = [
 ]
 
 
+# A watch of pods that is silent for minutes hides more than a deadline of one leaves time to see.
+IN_HASTE = {"does-not-start", "runs-too-long-after-a-restart"}
+
+
 def reads(*names: str) -> Iterator[tuple[str, AnyResource]]:
     """Each kind that a life reads; services are only there in Service mode."""
     for name, kind in product(names, KINDS):
-        if kind != SERVICES or LIVES[name].manifest["spec"].get("intranet") == "Service":
+        if kind == SERVICES and LIVES[name].manifest["spec"].get("intranet") != "Service":
+            continue
+        if kind != PODS or name not in IN_HASTE:
             yield name, kind
 
 
@@ -61,8 +67,16 @@ def test_a_watch_that_is_late_from_any_change_on_changes_nothing_in_the_end(
         TALLY["late watches"] += 1
 
 
+# The barrier between two tries relies on the list of pods, as that of a real server can be relied on.
+LISTS = [
+    (name, kind)
+    for name, kind in reads(*LISTED)
+    if kind != PODS or not LIVES[name].acts and "runPolicy" not in LIVES[name].manifest["spec"]
+]
+
+
 @pytest.mark.parametrize("lag", LAGS)
-@pytest.mark.parametrize(("name", "kind"), [*reads(*LISTED)], ids=str)
+@pytest.mark.parametrize(("name", "kind"), LISTS, ids=str)
 def test_a_restart_that_looks_back_in_time_changes_nothing_in_the_end(
     lag: float, name: str, kind: AnyResource
 ) -> None:

@@ -9,6 +9,8 @@ from paddle_operator.plan import Delete, Step
 
 from .observed import Observed
 from .obstacles import Obstacle
+from .restarts import backoff
+from .verdicts import Question, Verdict
 from .waiting import worst_wait
 
 
@@ -26,6 +28,18 @@ def missed_deadline(seen: Observed, obstacle: Obstacle | None) -> Failure | None
     if (starts_by := started_by(seen)) is not None and starts_by <= seen.now:
         return _not_started(seen, obstacle)
     return None
+
+
+def late_for_a_deadline(seen: Observed) -> Question:
+    """Whom to ask before the job is called late: they may have been quicker than our watch."""
+    failure = missed_deadline(seen, None)
+    if failure is None or seen.job.run_policy.suspend:
+        return Question()
+    helps = {Verdict.SUCCEEDED}
+    if failure.reason == START_DEADLINE:
+        helps.add(Verdict.RUNNING)
+    late = [name for name in seen.own if seen.verdicts[name] not in helps]
+    return Question(tuple(late), frozenset(helps))
 
 
 def _not_started(seen: Observed, obstacle: Obstacle | None) -> Failure:
@@ -68,9 +82,9 @@ def started_by(seen: Observed) -> datetime | None:
     """None, too, once all its pods run."""
     seconds, status = seen.job.run_policy.start_deadline_seconds, seen.job.status
     since = status.attempt_time or seen.job.metadata.creation_timestamp
-    if seconds is None or since is None or status.phase == Phase.RUNNING:
+    if seconds is None or since is None or status.phase == Phase.RUNNING or seen.all_run:
         return None
-    return since + timedelta(seconds=seconds)
+    return since + backoff(seen.job) + timedelta(seconds=seconds)
 
 
 def expires_at(seen: Observed) -> datetime | None:

@@ -29,13 +29,17 @@ from .hints import next_step
 from .limits import backoff_limit, incidents_in_place
 from .observed import Observed
 from .sweep import is_overdue
-from .verdicts import Verdict
+from .verdicts import Question, Verdict
 
 # How long after an end that alone is not to be blamed: victims may end before the one who killed them, whose
 # launcher looks only now and then; and servers just before the workers that have stopped them.
 PATIENCE = timedelta(seconds=5)
+# While one still seems to run whom its victims have given up: its node may be gone, which takes the control
+# plane most of a minute to notice.
+LONG_PATIENCE = timedelta(seconds=60)
+DISRUPTED = "DisruptionTarget"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-_NEVER = datetime.max.replace(tzinfo=UTC) - PATIENCE
+_NEVER = datetime.max.replace(tzinfo=UTC) - LONG_PATIENCE
 
 
 class _Suspect(NamedTuple):
@@ -75,28 +79,31 @@ def _blame(suspect: _Suspect) -> tuple[int, datetime, Slot]:
 def _awaited_until(seen: Observed, suspects: list[_Suspect]) -> datetime | None:
     running = {seen.slots[name].role for name, verdict in seen.verdicts.items() if verdict in _UNDER_WAY}
     if Role.WORKER in running and all(one.slot.role is Role.PS for one in suspects):
-        last = min(one.end for one in suspects)
+        last, patience = min(one.end for one in suspects), PATIENCE
     elif running and all(one.meaning.kind == VICTIM for one in suspects):
-        last = max(one.end for one in suspects)
+        last, patience = max(one.end for one in suspects), LONG_PATIENCE
     else:
         return None
     # Clocks of nodes differ: who ended in a moment has just ended. One that is far off costs the patience.
-    return last + PATIENCE if abs(seen.now - last) < PATIENCE else None
+    return last + patience if abs(seen.now - last) < patience else None
 
 
 _UNDER_WAY = frozenset({Verdict.RUNNING, Verdict.STARTING})
 
 
-def unconfirmed_workers(seen: Observed) -> tuple[str, ...]:
-    """The pods to ask for by name before the end of a server, or its loss, is held against the job.
+def unconfirmed_workers(seen: Observed) -> Question:
+    """The pods to ask before the end of a server, or its loss, is held against the job.
 
     The end of its workers may be on its way to us, or held up by a watch that is late.
     """
     failure = find_failure(seen).failure if seen.job.spec.mode is Mode.PS else None
     if failure is None or failure.role != Role.PS:
-        return ()
+        return Question()
     workers = [name for name in seen.own if seen.slots[name].role is not Role.PS]
-    return tuple(name for name in workers if seen.verdicts[name] is not Verdict.SUCCEEDED)
+    return Question(
+        tuple(name for name in workers if seen.verdicts[name] is not Verdict.SUCCEEDED),
+        frozenset({Verdict.SUCCEEDED}),
+    )
 
 
 def _suspects(seen: Observed) -> list[_Suspect]:
@@ -106,6 +113,8 @@ def _suspects(seen: Observed) -> list[_Suspect]:
         *_lost(seen),
         *_restarted_in_vain(seen),
     ]
+    if found and all(one.meaning.kind == VICTIM for one in found):
+        found += _silent(seen)
     return found or _moved(seen)
 
 
@@ -121,7 +130,7 @@ def _failed(seen: Observed, name: str) -> _Suspect:
     reasons = _reasons(pod, ends)
     meaning = meaning_of(reasons, code)
     first = min((end.finished_at or _NEVER for end in ends), default=_NEVER)
-    known = [reason for reason in reasons if reason in meaning.reasons]
+    known = [reason for reason in reasons if meaning.explains(reason)]
     return _Suspect(
         table().rank(meaning),
         first,
@@ -136,12 +145,14 @@ def _failed(seen: Observed, name: str) -> _Suspect:
 
 def _reasons(pod: Pod, ends: list[Terminated]) -> tuple[str, ...]:
     """Why it failed, the most telling first: what was done to the pod goes before what its process did."""
-    disrupted = pod.condition("DisruptionTarget")
+    disrupted = pod.condition(DISRUPTED)
     by_others = disrupted.reason if disrupted is not None and disrupted.status == "True" else ""
     of_container = ends[0].reason if ends else ""
     if meaning_of((of_container,), None) is UNKNOWN and pod.metadata.terminating:
         of_container = POD_LOST  # it ended because somebody deletes it
-    return tuple(filter(None, (by_others, pod.status.reason, of_container)))
+    # What the table does not know of was done by some controller all the same.
+    in_general = DISRUPTED if by_others else ""
+    return tuple(filter(None, (by_others, pod.status.reason, in_general, of_container)))
 
 
 def _ended_servers(seen: Observed) -> list[_Suspect]:
@@ -184,6 +195,20 @@ def _lost(seen: Observed) -> list[_Suspect]:
         if is_overdue(pod, seen.now) and seen.verdicts[name] in {*_UNDER_WAY, Verdict.UNKNOWN}
     ]
     return [*gone, *stuck]
+
+
+def _silent(seen: Observed) -> list[_Suspect]:
+    """Those that still seem to run, but the control plane says of them that they are not ready any more.
+
+    A kubelet that lives would say so of the container too. By itself that proves nothing, but peers gave up.
+    """
+    return [
+        _suspect(seen, name, NODE_LOST)
+        for name, pod in seen.own.items()
+        if seen.verdicts[name] is Verdict.RUNNING
+        and (ready := pod.condition("Ready")) is not None
+        and ready.status != "True"
+    ]
 
 
 def _restarted_in_vain(seen: Observed) -> list[_Suspect]:

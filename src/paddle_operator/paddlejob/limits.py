@@ -1,6 +1,6 @@
 """How much a job may fail: what counts against backoffLimit and maxDisruptions, and how often."""
 
-from paddle_operator.api.names import ACTIVE_DEADLINE, START_DEADLINE
+from paddle_operator.api.names import ADDRESS_CHANGED
 from paddle_operator.api.paddlejob import Failure, Mode, PaddleJob, read_template
 
 from .ends import Counts, meaning_of
@@ -36,14 +36,17 @@ def incidents_in_place(seen: Observed) -> int:
 
 def counted(seen: Observed, failure: Failure) -> tuple[int, int]:
     """Failures and disruptions of the job's whole life, once this is counted too."""
-    failures = seen.job.status.failures + incidents_in_place(seen)
-    if failure.reason in {ACTIVE_DEADLINE, START_DEADLINE}:
-        return failures, seen.job.status.disruptions
-    if meaning_of((failure.reason,), failure.exit_code).counts is Counts.DISRUPTION:
-        return failures, seen.job.status.disruptions + 1
+    failures, disruptions = seen.job.status.failures + incidents_in_place(seen), seen.job.status.disruptions
+    counts = meaning_of((failure.reason,), failure.exit_code).counts
+    if counts is Counts.NOTHING:
+        return failures, disruptions
+    if counts is Counts.DISRUPTION:
+        # A node that was restarted has restarted the containers too: that is one and the same.
+        same = failure.reason == ADDRESS_CHANGED and incidents_in_place(seen) > 0
+        return failures - same, disruptions + 1
     # One that was restarted in place has been counted with the others of that kind.
     in_place = seen.restarts_in_place.get(failure.pod, 0) and seen.verdicts[failure.pod] is not Verdict.FAILED
-    return failures + (0 if in_place else 1), seen.job.status.disruptions
+    return failures + (0 if in_place else 1), disruptions
 
 
 def may_restart(seen: Observed, failure: Failure) -> bool:

@@ -169,6 +169,12 @@ class Observed:
         return created is not None and created.status == "True"
 
     @cached_property
+    def all_run(self) -> bool:
+        """Or have run, and ended well."""
+        active = [one for one in self.verdicts.values() if one in {Verdict.RUNNING, Verdict.SUCCEEDED}]
+        return bool(self.slots) and len(active) == len(self.slots)
+
+    @cached_property
     def restarts_in_place(self) -> dict[str, int]:
         """How often containers of each pod were restarted by their kubelet, as the template may ask."""
         return {

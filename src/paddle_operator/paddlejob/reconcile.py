@@ -52,13 +52,13 @@ def reconcile(seen: Observed) -> Plan:
         return _suspended(seen)
 
     left = leftovers(seen)
+    if job.status.phase == Phase.SUSPENDED:
+        return _swept(seen) if left else _plan(*write_status(seen, resumed_status(seen)))
     obstacle = find_obstacle(seen) if not left else None
     if not seen.is_trained and (late := missed_deadline(seen, obstacle)):
         return _end(seen, failed_status(seen, late))
     if left:
         return _swept(seen)
-    if job.status.phase == Phase.SUSPENDED:
-        return _plan(*write_status(seen, resumed_status(seen)))
     if (pause := backed_off_until(seen)) is not None:
         return _plan(wake_at=_earliest(pause, *_deadlines(seen)))
 
@@ -96,7 +96,7 @@ def _end(seen: Observed, status: PaddleJobStatus) -> Plan:
 
 def _after_the_end(seen: Observed) -> Plan:
     cleaned = clean_up(seen, Phase(seen.job.status.phase))
-    wake_at = _earliest(expires_at(seen), next_look(seen) if leftovers(seen) else None)
+    wake_at = _earliest(expires_at(seen), next_look(seen))
     return _plan(cleaned, sweep(seen), expire(seen), wake_at=wake_at)
 
 

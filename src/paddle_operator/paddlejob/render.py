@@ -3,6 +3,7 @@
 import msgspec
 
 from paddle_operator.api.meta import Manifest
+from paddle_operator.api.names import ANNOTATION_PEERS
 from paddle_operator.api.paddlejob import PaddleJob
 
 from .config_map import build_config_map, endpoints_by_name
@@ -21,7 +22,9 @@ def render(job: PaddleJob) -> list[Manifest]:
         services = [build_service(job, name) for name in slots]
         return [build_config_map(job, endpoints_by_name(job)), *services, *pods]
     somewhere = {name: Endpoint(f"<address of {name}>", port_of(job, slot)) for name, slot in slots.items()}
-    return [*pods, build_config_map(job, somewhere)]
+    config_map = build_config_map(job, somewhere)
+    config_map["metadata"]["annotations"][ANNOTATION_PEERS] = "<fingerprint of the addresses>"
+    return [*pods, config_map]
 
 
 def _as_first_of_all(job: PaddleJob) -> PaddleJob:

@@ -13,7 +13,7 @@ import msgspec
 
 from paddle_operator.api.meta import find_condition
 from paddle_operator.api.names import RESTARTING
-from paddle_operator.api.paddlejob import Failure, PaddleJobStatus, Phase
+from paddle_operator.api.paddlejob import Failure, PaddleJob, PaddleJobStatus, Phase
 
 from .limits import backoff_limit, counted, max_disruptions
 from .observed import Observed
@@ -50,16 +50,21 @@ def next_attempt(seen: Observed) -> PaddleJobStatus:
     )
 
 
+def backoff(job: PaddleJob) -> timedelta:
+    """How long to wait before this try: the longer, the more there were."""
+    restarting = find_condition(job.status.conditions, RESTARTING)
+    if restarting is None or restarting.status != "True" or job.status.restarts < 1:
+        return timedelta()
+    seconds = FIRST_BACKOFF_SECONDS * 2 ** min(job.status.restarts - 1, 16)
+    return timedelta(seconds=min(seconds, LONGEST_BACKOFF_SECONDS))
+
+
 def backed_off_until(seen: Observed) -> datetime | None:
-    """None: it may begin."""
-    status = seen.job.status
-    restarting = find_condition(status.conditions, RESTARTING)
-    is_waiting = restarting is not None and restarting.status == "True" and not seen.own
-    if not is_waiting or status.attempt_time is None or status.restarts < 1:
+    """None: it may begin, or has."""
+    began = seen.job.status.attempt_time
+    if began is None or seen.own or (until := began + backoff(seen.job)) <= seen.now:
         return None
-    seconds = min(FIRST_BACKOFF_SECONDS * 2 ** min(status.restarts - 1, 16), LONGEST_BACKOFF_SECONDS)
-    until = status.attempt_time + timedelta(seconds=seconds)
-    return until if until > seen.now else None
+    return until
 
 
 def used_in_words(seen: Observed, status: PaddleJobStatus) -> str:

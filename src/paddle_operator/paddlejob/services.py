@@ -1,12 +1,12 @@
 """Service mode: a headless service for each pod, under the pod's name, so that peers find it by that."""
 
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.names import LABEL_RES_NAME
+from paddle_operator.api.names import LABEL_JOB_UID, LABEL_RES_NAME
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import SERVICES
 from paddle_operator.plan import Create, Step
 
-from .labels import job_labels, owner_reference
+from .labels import owner_reference
 from .observed import Observed
 
 
@@ -17,7 +17,7 @@ def build_service(job: PaddleJob, pod: str) -> Manifest:
         "metadata": {
             "name": pod,
             "namespace": job.metadata.namespace,
-            "labels": job_labels(job),
+            "labels": {LABEL_JOB_UID: job.uid},
             "ownerReferences": [owner_reference(job)],
         },
         "spec": {

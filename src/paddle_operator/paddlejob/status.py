@@ -75,14 +75,11 @@ def _ended(seen: Observed, status: PaddleJobStatus) -> PaddleJobStatus:
 
 
 def _phase(seen: Observed) -> Phase:
-    tally = Counter(seen.verdicts.values())
-    everyone = len(seen.slots)
     if seen.is_trained:
         return Phase.COMPLETED
-    active = tally[Verdict.RUNNING] + tally[Verdict.SUCCEEDED]
-    if everyone and (active == everyone or seen.job.status.phase == Phase.RUNNING):
+    if seen.all_run or seen.job.status.phase == Phase.RUNNING:
         return Phase.RUNNING
-    if active + tally[Verdict.STARTING] > 0:
+    if {Verdict.RUNNING, Verdict.SUCCEEDED, Verdict.STARTING} & {*seen.verdicts.values()}:
         return Phase.STARTING
     restarting = find_condition(seen.job.status.conditions, RESTARTING)
     return Phase.RESTARTING if restarting is not None and restarting.status == "True" else Phase.PENDING

@@ -4,6 +4,7 @@ import msgspec
 
 from paddle_operator.api.paddlejob import PaddleJobStatus, Phase
 
+from .limits import incidents_in_place
 from .observed import Observed
 from .restarts import next_attempt
 
@@ -23,6 +24,7 @@ def suspend(seen: Observed) -> PaddleJobStatus:
     return msgspec.structs.replace(
         status,
         phase=Phase.SUSPENDED,
+        failures=status.failures + incidents_in_place(seen),
         mode=seen.job.spec.mode,
         host_port=0,
         observed_generation=seen.job.metadata.generation,

@@ -75,6 +75,11 @@ def stuck_in_words(seen: Observed) -> str:
     if not stuck:
         return ""
     first, more = stuck[0], f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
+    if first.metadata.finalizers:
+        return (
+            f"pod {first.metadata.name}{more} should be gone and is not, because of its finalizer "
+            f"{first.metadata.finalizers[0]}; whoever put that there has to take it off"
+        )
     remedy = (
         "it will be deleted by force"
         if seen.job.run_policy.force_delete_after_seconds is not None
@@ -88,7 +93,9 @@ def stuck_in_words(seen: Observed) -> str:
 
 
 def _stuck(seen: Observed) -> list[Pod]:
-    return [one for one in leftovers(seen) if isinstance(one, Pod) and one.metadata.terminating]
+    """On their way out: of earlier tries; and all of a job that has ended."""
+    going = [pod for pod in seen.all_pods if pod.metadata.terminating]
+    return [pod for pod in going if seen.job.status.finished or _is_left(seen, pod)]
 
 
 def _force_at(seen: Observed, pod: Pod) -> datetime | None:

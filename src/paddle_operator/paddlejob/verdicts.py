@@ -1,6 +1,7 @@
 """How one pod is judged. The training container alone counts: a side-car neither starts nor ends a worker."""
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from paddle_operator.api.core import ENDED_PHASES, ContainerStatus, Pod
 
@@ -14,6 +15,13 @@ class Verdict(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     UNKNOWN = "unknown"
+
+
+class Question(NamedTuple):
+    """Whom to ask how they are before a job is judged, and which answers speak for it."""
+
+    pods: tuple[str, ...] = ()
+    helps: frozenset[Verdict] = frozenset()
 
 
 def judge(pod: Pod, training_container: str) -> Verdict:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from paddle_operator.api.paddlejob import Failure
+from paddle_operator.api.paddlejob import Failure, Phase
 
 from .curve import loss_text
 from .metrics import readable
@@ -89,7 +89,8 @@ class _JobLines:
         news = []
         if not self._measurement:
             news += self._measurement_line(job.curve[0])
-        if job.finished or job.seconds - self._measured_at >= SECONDS_BETWEEN_MEASUREMENTS:
+        is_over = job.finished or job.phase == Phase.RESTARTING
+        if is_over or job.seconds - self._measured_at >= SECONDS_BETWEEN_MEASUREMENTS:
             news += self._measurement_line(job.curve[-1])
         return news
 

@@ -20,6 +20,8 @@ class Tail:
     last: str = ""
     _read: int = 0
     _rest: bytes = field(default=b"")
+    _was_complete: bool = False
+    """The last line had no break and was told all the same: if one comes now, it is not another line's."""
 
     def new_lines(self, *, is_complete: bool = False) -> list[str]:
         """At most a quarter of a megabyte at a time; a line that never ends is cut.
@@ -34,10 +36,13 @@ class Tail:
         except FileNotFoundError:
             return []
         self._read += len(found)
-        *whole, self._rest = _BREAK.split(self._rest + found)
         is_end = is_complete and len(found) < MOST_BYTES
+        if self._was_complete and found:
+            found, self._was_complete = found.removeprefix(b"\n"), False
+        *whole, self._rest = _BREAK.split(self._rest + found)
         if len(self._rest) > LONGEST_LINE or (is_end and self._rest):
             whole, self._rest = [*whole, self._rest], b""
+            self._was_complete = is_end
         lines = [line[:LONGEST_LINE].decode(errors="replace") for line in whole]
         self.last = next((line for line in reversed(lines) if line.strip()), self.last)
         return [*skipped, *lines]

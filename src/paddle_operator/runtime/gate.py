@@ -70,7 +70,9 @@ class CacheGate:
 
     def _is_shown_alive(self, target: Target, at_once: bool) -> bool:
         """Being deleted is shown too: a graceful end may take its time."""
-        shown = self._stores[target.resource].get(target.key)
+        store = self._stores[target.resource]
+        shown = store.get(target.key)
         if shown is None or shown.metadata.uid != target.uid:
-            return False
+            # One that was asked for by name has yet to come into the cache, and then to go.
+            return store.progress < int(target.resource_version or 0)
         return at_once or not shown.metadata.terminating

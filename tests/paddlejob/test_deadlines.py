@@ -1,0 +1,152 @@
+"""Deadlines and the time to live: from stored times, with a wake-up for each."""
+
+from typing import Any
+
+import make
+import pytest
+from make import NOW, seconds
+from plans import actions, changes
+
+from paddle_operator.api.meta import Manifest
+from paddle_operator.api.paddlejob import PaddleJob
+from paddle_operator.paddlejob.deadlines import late_for_a_deadline
+from paddle_operator.paddlejob.observed import Observed
+from paddle_operator.paddlejob.reconcile import reconcile
+from paddle_operator.plan import Create, Delete, Plan
+
+RESTARTING = {"type": "Restarting", "status": "True", "reason": "PodFailed"}
+
+
+def job(status: Manifest, **policy: Any) -> PaddleJob:
+    born = {"creationTimestamp": NOW.isoformat()}
+    return make.paddlejob(status=status, metadata=born, runPolicy=policy)
+
+
+def at(after: float, job: PaddleJob, *phases: str, **fields: Any) -> Observed:
+    pods = [make.pod(job, rank, phase) for rank, phase in enumerate(phases)]
+    return make.observed(job, *pods, config_map=make.config_map(job), now=NOW + seconds(after), **fields)
+
+
+def stamp(after: float) -> str:
+    return (NOW + seconds(after)).isoformat()
+
+
+RUNNING = {"phase": "Running", "startTime": stamp(0)}
+
+
+@pytest.mark.parametrize(
+    ("status", "after", "phase"),
+    [
+        (RUNNING, 59, None),
+        (RUNNING, 60, "Failed"),
+        ({**RUNNING, "resumeTime": stamp(30)}, 89, None),
+        ({**RUNNING, "resumeTime": stamp(30)}, 90, "Failed"),
+        ({**RUNNING, "attempt": 0, "attemptTime": stamp(30)}, 60, "Failed"),
+        ({"phase": "Starting"}, 3600, "Running"),
+    ],
+    ids=["in time", "too long", "since it was resumed", "also then", "restarts included", "it has not begun"],
+)
+def test_a_job_that_does_not_end_in_time_has_failed(
+    status: Manifest, after: float, phase: str | None
+) -> None:
+    seen = at(after, job(status, activeDeadlineSeconds=60), "Running", "Running")
+    told = changes(reconcile(seen))
+    assert told.get("phase") == phase
+    if phase == "Failed":
+        assert told["failure"]["reason"] == "ActiveDeadlineExceeded"
+        assert not {"failures", "restarts"} & {*told}
+
+
+def test_a_job_that_has_ended_in_time_has_not_failed_even_if_that_is_seen_late() -> None:
+    seen = at(3600, job(RUNNING, activeDeadlineSeconds=60), "Succeeded", "Succeeded")
+    assert changes(reconcile(seen))["phase"] == "Completed"
+
+
+@pytest.mark.parametrize(
+    ("status", "after", "phases", "phase"),
+    [
+        ({"phase": "Pending"}, 59, ("Running", "Pending"), "Starting"),
+        ({"phase": "Starting"}, 60, ("Running", "Pending"), "Failed"),
+        ({"phase": "Starting"}, 60, ("Running", "Running"), "Running"),
+        (RUNNING, 60, ("Running", "Pending"), None),
+        ({"phase": "Starting", "attemptTime": stamp(30)}, 89, ("Running", "Pending"), None),
+    ],
+    ids=["in time", "too late", "just now", "it has run", "since its last try"],
+)
+def test_a_job_that_does_not_start_in_time_has_failed(
+    status: Manifest, after: float, phases: tuple[str, ...], phase: str | None
+) -> None:
+    told = changes(reconcile(at(after, job(status, startDeadlineSeconds=60), *phases)))
+    assert told.get("phase") == phase
+
+
+def test_the_pause_before_a_try_is_not_held_against_it() -> None:
+    status = {
+        "phase": "Restarting",
+        "attempt": 9,
+        "restarts": 9,
+        "attemptTime": stamp(0),
+        "conditions": [RESTARTING],
+    }
+    late = job(status, startDeadlineSeconds=60, backoffLimit=10)
+    assert changes(reconcile(make.observed(late, now=NOW + seconds(255)))) == {}
+    assert changes(reconcile(make.observed(late, now=NOW + seconds(316))))["phase"] == "Failed"
+
+
+def test_who_does_not_start_is_named_with_what_it_waits_for() -> None:
+    late = job({"phase": "Starting"}, startDeadlineSeconds=60)
+    waiting = {"reason": "ErrImagePull", "message": "not found"}
+    status = [{"name": "paddle", "state": {"waiting": waiting}}]
+    pods = make.pod(late, 0, "Running"), make.pod(late, 1, containerStatuses=status)
+    seen = make.observed(late, *pods, config_map=make.config_map(late), now=NOW + seconds(60))
+    failure = changes(reconcile(seen))["failure"]
+    assert (failure["pod"], failure["class"]) == ("resnet-worker-1", "image")
+    assert "demo-resnet:v1" in failure["message"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "wake"),
+    [
+        ({"activeDeadlineSeconds": 60}, RUNNING, 60),
+        ({"startDeadlineSeconds": 90}, {"phase": "Starting"}, 90),
+        ({"activeDeadlineSeconds": 60, "startDeadlineSeconds": 90}, RUNNING, 60),
+    ],
+)
+def test_a_deadline_wakes_us_also_if_nothing_else_happens(
+    policy: Manifest, status: Manifest, wake: float
+) -> None:
+    plan = reconcile(at(10, job(status, **policy), "Running", "Pending"))
+    assert plan.wake_at == NOW + seconds(wake)
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "phases", "asked"),
+    [
+        ({"activeDeadlineSeconds": 60}, RUNNING, ("Succeeded", "Running"), ("resnet-worker-1",)),
+        ({"startDeadlineSeconds": 60}, {"phase": "Starting"}, ("Running", "Pending"), ("resnet-worker-1",)),
+        ({"startDeadlineSeconds": 61}, {"phase": "Starting"}, ("Running", "Pending"), ()),
+    ],
+)
+def test_who_may_have_been_quicker_than_our_watch_is_asked_first(
+    policy: Manifest, status: Manifest, phases: tuple[str, ...], asked: tuple[str, ...]
+) -> None:
+    assert late_for_a_deadline(at(60, job(status, **policy), *phases)).pods == asked
+
+
+def ended(after: float, ttl: int | None) -> Plan:
+    policy = {} if ttl is None else {"ttlSecondsAfterFinished": ttl}
+    done = job({"phase": "Completed", "startTime": stamp(0), "completionTime": stamp(0)}, **policy)
+    return reconcile(make.observed(done, now=NOW + seconds(after)))
+
+
+def test_a_job_that_has_ended_is_deleted_when_its_time_has_come_and_only_as_it_was_seen() -> None:
+    assert actions(ended(59, ttl=60), Delete) == []
+    assert ended(59, ttl=60).wake_at == NOW + seconds(60)
+    (delete,) = actions(ended(60, ttl=60), Delete)
+    assert (delete.target.resource.plural, delete.as_seen) == ("paddlejobs", True)
+    assert len(actions(ended(0, ttl=0), Delete)) == 1
+
+
+def test_a_job_that_asks_for_nothing_of_that_kind_stays() -> None:
+    assert ended(1e9, ttl=None) == Plan()
+    assert actions(ended(1e9, ttl=None), Create) == []
