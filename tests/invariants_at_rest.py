@@ -131,16 +131,19 @@ def events_are_few(life: "Life") -> bool:
 
 def nothing_happens_before_its_time(life: "Life") -> bool:
     """19: clocks that are set cause no early failure and no early delete; nor are deadlines forgotten."""
-    return all(after - SLACK <= waited for after, waited in _timed(life))
+    # A request that is slow arrives later than what it says.
+    slack = SLACK + (4.0 if life.faults.lasting else 0.0)
+    return all(after - slack <= waited for after, waited in _timed(life))
 
 
 def deadlines_are_kept(life: "Life") -> bool:
     """19 and 24: a deadline is noticed also if nothing else happens."""
-    return bool(life.witness.faults) or all(waited <= after + SLACK for after, waited in _timed(life))
+    is_disturbed = life.faults.lasting or life.witness.faults > 0
+    return is_disturbed or all(waited <= after + SLACK for after, waited in _timed(life))
 
 
 def _timed(life: "Life") -> Iterator[tuple[float, float]]:
-    """What was promised, and what it took, in true seconds: of deadlines that passed, and of the last delete."""
+    """What was promised, and what it took, in true seconds: of deadlines that passed, and of the end."""
     times: dict[tuple[str, str], float] = {}
     for change in life.witness.changes:
         before, after = change.entry.before or {}, change.entry.after

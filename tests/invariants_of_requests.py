@@ -24,7 +24,7 @@ def no_decision_forgets_our_own_writes(request: Request, _: Objects) -> bool:
 
 
 def no_child_is_made_for_a_job_that_is_over(request: Request, _: Objects) -> bool:
-    """2: no child for a UID that is absent, being deleted, suspended or terminal in the newest state shown."""
+    """2: no child for a UID that is absent, being deleted, suspended or terminal in the newest state seen."""
     if request.verb != "create" or request.resource not in CHILDREN:
         return True
     assert request.turn is not None
@@ -81,7 +81,7 @@ def nothing_known_to_exist_is_made_again(request: Request, objects: Objects) -> 
 def nothing_is_deleted_twice(request: Request, _: Objects) -> bool:
     """14, bug class 29: a process that was answered does not ask again, but by force."""
     again = request.verb == "delete" and request.uid in request.process.deleted
-    return not again or request.body["force"]
+    return not again or bool(request.body["force"])
 
 
 def nothing_of_a_try_is_deleted_before_the_next_is_written(request: Request, objects: Objects) -> bool:
@@ -93,7 +93,7 @@ def nothing_of_a_try_is_deleted_before_the_next_is_written(request: Request, obj
     job = next((one for one in owners if one["metadata"]["uid"] == owner_of(pod)), None)
     if job is None or job["status"]["phase"] in {"Completed", "Failed"}:
         return True
-    return attempt_of(pod) < job["status"].get("attempt", 0)
+    return bool(attempt_of(pod) < job["status"].get("attempt", 0))
 
 
 def an_event_is_short(request: Request, _: Objects) -> bool:

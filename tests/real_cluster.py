@@ -5,8 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,26 +125,32 @@ class Cluster:
     def logs(self, pod: str) -> str:
         return self.kubectl("logs", pod)
 
-    async def said(self, pod: str, text: str) -> str:
-        """The first line of a running pod's log that has the text; as soon as it is printed."""
+    async def said(self, pod: str, what: str | Callable[[str], bool]) -> str:
+        """The first line of a running pod's log that has these words, or is as wanted; once it is printed."""
+        holds = what if callable(what) else lambda line: what in line
+        lines = []
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS), aclosing(self._lines_of(pod)) as printed:
+                async for line in printed:
+                    lines.append(line)
+                    if holds(line):
+                        return line
+        except TimeoutError:
+            pass
+        raise AssertionError(f"{pod} did not say {what!r}, but {''.join(lines)}")
+
+    async def _lines_of(self, pod: str) -> AsyncGenerator[str, None]:
         follower = await asyncio.create_subprocess_exec(
             *self._kubectl, "logs", "--follow", pod, stdout=asyncio.subprocess.PIPE
         )
         assert follower.stdout is not None
-        lines = []
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                async for line in follower.stdout:
-                    lines.append(line.decode(errors="replace"))
-                    if text in lines[-1]:
-                        return lines[-1]
-        except TimeoutError:
-            pass
+            async for line in follower.stdout:
+                yield line.decode(errors="replace")
         finally:
             with suppress(ProcessLookupError):
                 follower.kill()
             await follower.wait()
-        raise AssertionError(f"{pod} did not say {text!r}, but {''.join(lines)}")
 
     def start_hasty_manager(self) -> "subprocess.Popen[bytes]":
         """As `World.start_manager`, with less patience."""

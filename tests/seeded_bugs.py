@@ -16,23 +16,31 @@ from pytest import MonkeyPatch  # noqa: PT013 (it is in every line here)
 from paddle_operator import app
 from paddle_operator.api.meta import Condition, Manifest, ObjectMeta, set_condition
 from paddle_operator.api.names import ANNOTATION_NUDGE, LABEL_RES_NAME
-from paddle_operator.api.paddlejob import Mode, PaddleJob, PaddleJobStatus, Phase, Role
+from paddle_operator.api.paddlejob import Failure, Mode, PaddleJob, PaddleJobStatus, Phase, Role
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
 from paddle_operator.paddlejob import (
     cleanup,
+    conditions,
     config_map,
+    deadlines,
     environment,
+    failures,
+    limits,
+    news,
     nudge,
     pods,
     ports,
     ranks,
     reconcile,
+    restarts,
     status,
 )
 from paddle_operator.paddlejob.endpoints import Endpoint, Slot
 from paddle_operator.paddlejob.observed import Observed
+from paddle_operator.paddlejob.verdicts import Question
 from paddle_operator.plan import Delete, Patch, Plan, SetStatus, Step
 from paddle_operator.runtime import events
+from paddle_operator.runtime.clock import SteadyClock
 from paddle_operator.runtime.executor import Executor
 from paddle_operator.runtime.gate import CacheGate
 
@@ -140,14 +148,14 @@ def a_condition_is_always_new(patch: MonkeyPatch) -> None:
     def restless(conditions: tuple[Condition, ...], wanted: Condition) -> tuple[Condition, ...]:
         return set_condition(tuple(one for one in conditions if one.type != wanted.type), wanted)
 
-    patch.setattr(status, "set_condition", restless)
+    patch.setattr(conditions, "set_condition", restless)
 
 
 def conditions_of_others_are_dropped(patch: MonkeyPatch) -> None:
     def alone(conditions: tuple[Condition, ...], wanted: Condition) -> tuple[Condition, ...]:
         return set_condition(tuple(one for one in conditions if one.type != "Billed"), wanted)
 
-    patch.setattr(status, "set_condition", alone)
+    patch.setattr(conditions, "set_condition", alone)
 
 
 def a_nudge_is_always_the_same(patch: MonkeyPatch) -> None:
@@ -187,18 +195,27 @@ def all_namespaces_are_followed(patch: MonkeyPatch) -> None:
     )
 
 
+def _tell_failures(patch: MonkeyPatch, message: str) -> None:
+    sound = failures._describe
+    patch.setattr(
+        failures,
+        "_describe",
+        lambda *facts: msgspec.structs.replace(sound(*facts), message=message),
+    )
+
+
 def a_failure_is_told_with_the_whole_pod(patch: MonkeyPatch) -> None:
-    patch.setattr(status, "in_words", lambda _: f"worker 1 failed, PASSWORD={SECRET}")
+    _tell_failures(patch, f"worker 1 failed, PASSWORD={SECRET}")
 
 
 def a_failure_is_told_at_length(patch: MonkeyPatch) -> None:
-    patch.setattr(status, "in_words", lambda _: "worker 1 failed. " * 100)
-    patch.setattr(status, "LONGEST_MESSAGE", 4096)
+    _tell_failures(patch, "worker 1 failed. " * 100)
+    patch.setattr(conditions, "LONGEST_MESSAGE", 4096)
     patch.setattr(events, "LONGEST_MESSAGE", 4096)
 
 
 def everything_is_news(patch: MonkeyPatch) -> None:
-    patch.setattr(status, "_is_news", lambda *_: True)
+    patch.setattr(news, "_is_news", lambda *_: True)
 
 
 def a_secret_is_logged(patch: MonkeyPatch) -> None:
@@ -337,3 +354,69 @@ def a_map_is_made_anew_while_pods_start(patch: MonkeyPatch) -> None:
 
     patch.setattr(config_map, "build_config_map", dated)
     patch.setattr(app, "reconcile", restless)
+
+
+def a_try_is_swept_before_it_is_counted(patch: MonkeyPatch) -> None:
+    def hasty(seen: Observed) -> Plan:
+        plan = reconcile.reconcile(seen)
+        return replace(
+            plan, steps=tuple(sorted(plan.steps, key=lambda step: not isinstance(step[0], Delete)))
+        )
+
+    patch.setattr(app, "reconcile", hasty)
+
+
+def a_failure_counts_twice(patch: MonkeyPatch) -> None:
+    sound = limits.counted
+
+    def doubled(seen: Observed, failure: Failure) -> tuple[int, int]:
+        failures, disruptions = sound(seen, failure)
+        return failures + 1, disruptions
+
+    patch.setattr(restarts, "counted", doubled)
+
+
+def a_restart_counts_nothing(patch: MonkeyPatch) -> None:
+    patch.setattr(restarts, "counted", lambda *_: (0, 0))
+
+
+def limits_are_not_asked(patch: MonkeyPatch) -> None:
+    patch.setattr(reconcile, "may_restart", lambda *_: True)
+
+
+def nobody_waits_for_the_old_try_to_be_gone(patch: MonkeyPatch) -> None:
+    patch.setattr(reconcile, "leftovers", lambda _: ())
+
+
+def pods_of_older_tries_are_counted(patch: MonkeyPatch) -> None:
+    patch.setattr(Observed, "attempt_of", lambda seen, _: seen.job.status.attempt)
+
+
+def a_suspended_job_gets_pods(patch: MonkeyPatch) -> None:
+    patch.setattr(reconcile, "is_suspended", lambda seen: seen.job.status.phase == Phase.RUNNING)
+
+
+def the_machines_own_clock_is_trusted(patch: MonkeyPatch) -> None:
+    patch.setattr(SteadyClock, "heed", lambda *_: None)
+    patch.setattr(SteadyClock, "__call__", lambda clock: clock._wall())
+    sound = SteadyClock.__init__
+
+    def with_wall(clock: Any, wall: Any, monotonic: Any) -> None:
+        sound(clock, wall, monotonic)
+        clock._wall = wall
+
+    patch.setattr(SteadyClock, "__init__", with_wall)
+
+
+def deadlines_wake_nobody(patch: MonkeyPatch) -> None:
+    patch.setattr(reconcile, "_deadlines", lambda _: ())
+    patch.setattr(reconcile, "expires_at", lambda _: None)
+
+
+def deadlines_count_from_birth(patch: MonkeyPatch) -> None:
+    def since_birth(seen: Observed) -> Any:
+        seconds, born = seen.job.run_policy.active_deadline_seconds, seen.job.metadata.creation_timestamp
+        return born + timedelta(seconds=seconds - 10) if seconds is not None and born is not None else None
+
+    patch.setattr(deadlines, "active_until", since_birth)
+    patch.setattr(reconcile, "active_until", since_birth)

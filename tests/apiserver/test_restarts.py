@@ -286,21 +286,28 @@ async def test_what_a_manager_wrote_with_its_last_breath_is_carried_out_by_the_n
     assert len(told_endpoints(node, world, pods)) == 1
 
 
+SHORT_GRACE = make.template(terminationGracePeriodSeconds=1)
+
+
+async def fail_without_a_node(world: World, name: str) -> None:
+    """As if written by a kubelet, while the node that plays is held."""
+    end = {"exitCode": 3, "reason": "Error", "finishedAt": datetime.now(UTC).isoformat()}
+    container = {"name": "paddle", "image": "", "imageID": "", "ready": False, "restartCount": 0}
+    ended = [{**container, "state": {"terminated": end}}]
+    body = {"status": {"phase": "Failed", "containerStatuses": ended}}
+    await world.patch(PODS, name, body, subresource="status")
+
+
 async def test_a_pod_whose_node_does_not_answer_is_deleted_by_force_where_that_is_asked_for(
     world: World, node: FakeNode
 ) -> None:
     node.script(for_ever_in_the_first_try)
     world.start_manager()
-    policy = {"backoffLimit": 1, "forceDeleteAfterSeconds": 1}
-    await world.submit(manifest(policy, pod=make.template(terminationGracePeriodSeconds=1)))
+    await world.submit(manifest({"backoffLimit": 1, "forceDeleteAfterSeconds": 1}, pod=SHORT_GRACE))
     await world.phase("resnet", "Running")
     stuck = (await world.pods())["resnet-worker-0"]
     node.hold()
-    end = {"exitCode": 3, "reason": "Error", "finishedAt": datetime.now(UTC).isoformat()}
-    ended = {"name": "paddle", "image": "", "imageID": "", "ready": False, "restartCount": 0}
-    ended["state"] = {"terminated": end}
-    failed = {"status": {"phase": "Failed", "containerStatuses": [ended]}}
-    await world.patch(PODS, "resnet-worker-1", failed, subresource="status")
+    await fail_without_a_node(world, "resnet-worker-1")
     await world.pod_until("resnet-worker-0", lambda pod: pod.metadata.terminating)
     # Nobody but the operator could have removed it.
     await world.until(
@@ -310,6 +317,28 @@ async def test_a_pod_whose_node_does_not_answer_is_deleted_by_force_where_that_i
     job = await world.phase("resnet", "Completed", "Failed")
     assert job.status.phase == "Completed"
     assert counts(job) == {"attempt": 1, "restarts": 1, "failures": 1, "disruptions": 0}
+
+
+async def test_a_pod_that_stays_even_then_because_somebody_holds_it_does_not_make_its_job_blind(
+    world: World, node: FakeNode
+) -> None:
+    """Not even force removes what has a finalizer: what the user wants meanwhile is still heard."""
+    node.script(for_ever_in_the_first_try)
+    world.start_manager()
+    await world.submit(manifest({"backoffLimit": 1, "forceDeleteAfterSeconds": 0}, pod=SHORT_GRACE))
+    await world.phase("resnet", "Running")
+    held = {"metadata": {"finalizers": ["example.com/hold"]}}
+    await world.patch(PODS, "resnet-worker-0", held)
+    node.hold()
+    await fail_without_a_node(world, "resnet-worker-1")
+    await world.pod_until("resnet-worker-0", lambda pod: pod.metadata.terminating)
+    # Its grace period is over, and force has been tried or found to be in vain.
+    await asyncio.sleep(3)
+    await world.patch(PADDLE_JOBS, "resnet", {"spec": {"runPolicy": {"suspend": True}}})
+    await world.phase("resnet", "Suspended")
+    await world.patch(PODS, "resnet-worker-0", {"metadata": {"finalizers": None}})
+    node.release()
+    await world.no_pods()
 
 
 async def test_a_restart_costs_few_requests(world: World, node: FakeNode) -> None:

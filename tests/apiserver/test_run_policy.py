@@ -110,6 +110,24 @@ class TestASuspendedJob:
         services = await asyncio.to_thread(world.kubectl, "get", "services", "-o", "name")
         assert services.stdout.split() == ["service/resnet-worker-0"]
 
+    @pytest.mark.parametrize("workers", [3, 1])
+    async def test_that_was_resized_and_resumed_while_nobody_looked_begins_anew_and_uses_no_limit(
+        self, world: World, node: FakeNode, workers: int
+    ) -> None:
+        """The operator was down, say. No pod was lost: its user wants another number of them."""
+        node.script(lambda pod: FOR_EVER if pod.metadata.labels["paddlepaddle.org/attempt"] == "0" else None)
+        manager = world.start_manager()
+        await world.submit(manifest({"maxDisruptions": 0}, cleanPodPolicy="Never"))
+        await world.phase("resnet", "Running")
+        world.kill(manager)
+        await suspend(world)
+        await world.patch(PADDLE_JOBS, "resnet", {"spec": {"worker": {"replicas": workers}}})
+        await resume(world)
+        world.start_manager()
+        job = await world.phase("resnet", "Completed", "Failed")
+        assert (job.status.phase, job.status.disruptions) == ("Completed", 0)
+        assert len(await world.pods()) == workers
+
     async def test_from_the_start_makes_nothing_until_it_is_resumed(self, world: World) -> None:
         world.start_manager()
         await world.submit(manifest({"suspend": True, "startDeadlineSeconds": 60}, cleanPodPolicy="Never"))

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.node
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "03-checkpoint"
 DONE = re.compile(r"^done step=(\d+) loss=(\S+) parameters=(\S+)$", re.MULTILINE)
-STEPS = "800"
+STEPS, MANY_STEPS = "600", "2000"
 LAUNCHER = "python -m paddle.distributed.launch train_checkpoint.py"
 TRAINER = "/opt/paddle/bin/python -u train_checkpoint.py"
 PLAIN = "python train_checkpoint.py"
@@ -46,33 +46,24 @@ class TestCheckpoint:
 
     @pytest.fixture(scope="class")
     @staticmethod
-    def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-        """Step, loss and fingerprint of the parameters."""
-        folder = tmp_path_factory.mktemp("undisturbed")
-        variables = {"STEPS": STEPS, "CHECKPOINTS": str(folder), "OMP_NUM_THREADS": "1"}
-        ran = subprocess.run(
-            [sys.executable, EXAMPLE / "train_checkpoint.py"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | variables,
-        )
-        return results([ran.stdout])
+    def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, ...]]:
+        """What it comes to if nobody disturbs it, by the number of steps: loss and parameters."""
+        return {steps: train_here(tmp_path_factory.mktemp(steps), steps) for steps in (STEPS, MANY_STEPS)}
 
     async def test_a_killed_trainer_costs_one_restart(
-        self, cluster: Cluster, undisturbed: tuple[str, ...], outcomes: dict[str, str]
+        self, cluster: Cluster, undisturbed: dict[str, tuple[str, ...]], outcomes: dict[str, str]
     ) -> None:
         cluster.world.start_manager()
         await started(cluster, {"backoffLimit": 3})
         await cluster.said("checkpoint-worker-0", "step=100 ")
         kill((await cluster.world.pods())["checkpoint-worker-1"], TRAINER)
-        job = await completed(cluster, undisturbed)
+        job = await completed(cluster, undisturbed[STEPS])
         assert counts(job) == {"attempt": 1, "restarts": 1, "failures": 1, "disruptions": 0}
         outcomes["checkpoint, kill -9, backoffLimit 3"] = in_short(job)
 
     @pytest.mark.parametrize("whom", ["launcher", "plain script"])
     async def test_sigterm_from_outside_is_a_disruption(
-        self, cluster: Cluster, undisturbed: tuple[str, ...], outcomes: dict[str, str], whom: str
+        self, cluster: Cluster, undisturbed: dict[str, tuple[str, ...]], outcomes: dict[str, str], whom: str
     ) -> None:
         cluster.world.start_manager()
         # The first process of a container is spared by SIGTERM, unless it waits for it, as the launcher does.
@@ -84,13 +75,13 @@ class TestCheckpoint:
         again = await cluster.world.job_until("checkpoint", lambda job: job.status.restarts == 1)
         assert again.status.failure is not None
         assert (again.status.failure.kind, again.status.failure.pod) == ("preempted", "checkpoint-worker-1")
-        job = await completed(cluster, undisturbed)
+        job = await completed(cluster, undisturbed[STEPS])
         assert counts(job) == {"attempt": 1, "restarts": 1, "failures": 0, "disruptions": 1}
         code = again.status.failure.exit_code
         outcomes[f"SIGTERM to a {whom}"] = f"exit {code}, class preempted; {in_short(job)}"
 
     async def test_suspended_and_resumed_it_has_not_failed(
-        self, cluster: Cluster, undisturbed: tuple[str, ...], outcomes: dict[str, str]
+        self, cluster: Cluster, undisturbed: dict[str, tuple[str, ...]], outcomes: dict[str, str]
     ) -> None:
         cluster.world.start_manager()
         await started(cluster, {})
@@ -99,53 +90,68 @@ class TestCheckpoint:
         await cluster.world.phase("checkpoint", "Suspended")
         await cluster.world.no_pods()
         suspend(cluster, "false")
-        job = await completed(cluster, undisturbed)
+        job = await completed(cluster, undisturbed[STEPS])
         assert counts(job) == {"attempt": 1, "restarts": 0, "failures": 0, "disruptions": 0}
         outcomes["suspend and resume"] = in_short(job)
 
     async def test_killed_ten_times_and_the_operator_too_it_counts_right_and_learns_the_same(
-        self, cluster: Cluster, undisturbed: tuple[str, ...], outcomes: dict[str, str]
+        self, cluster: Cluster, undisturbed: dict[str, tuple[str, ...]], outcomes: dict[str, str]
     ) -> None:
         seed = int(os.environ.get("SEED", str(time.time_ns() % 10**6)))
         print(f"SEED={seed}")
         chance = random.Random(seed)
         manager = cluster.start_hasty_manager()
-        await started(cluster, {"backoffLimit": 10})
+        await started(cluster, {"backoffLimit": 10}, steps=MANY_STEPS)
+        named = 0
         for attempt in range(10):
             await any_moment(cluster, chance)
             operator_dies = chance.choice(("before", "after", "never"))
             if operator_dies == "before":
                 cluster.world.kill(manager)
-            print(f"try {attempt}: operator dies {operator_dies}, {await kill_any(cluster, chance)}")
+            pod, command = await kill_any(cluster, chance)
             if operator_dies == "after":
                 await asyncio.sleep(chance.uniform(0, 3))
                 cluster.world.kill(manager)
             if operator_dies != "never":
                 manager = cluster.start_hasty_manager()
             again = await runs_again(cluster, attempt + 1)
-            print(again.status.failure)  # DEBUG
-        job = await completed(cluster, undisturbed)
+            print(f"{attempt}: {pod}, {command}; operator dies {operator_dies}: {again.status.failure}")
+            named += again.status.failure is not None and again.status.failure.pod == pod
+        job = await completed(cluster, undisturbed[MANY_STEPS])
         assert counts(job) == {"attempt": 10, "restarts": 10, "failures": 10, "disruptions": 0}
         outcomes["killed ten times"] = (
             f"{in_short(job)}, operators {len(cluster.world.managers)}, SEED={seed}"
         )
 
 
-def checkpoint_job(run_policy: Manifest, command: list[str] | None) -> list[dict[str, Any]]:
-    """Example 03 with more steps, so that there is time to disturb it."""
+def train_here(folder: Path, steps: str) -> tuple[str, ...]:
+    variables = {"STEPS": steps, "CHECKPOINTS": str(folder), "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run(
+        [sys.executable, EXAMPLE / "train_checkpoint.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | variables,
+    )
+    return results([ran.stdout])
+
+
+def checkpoint_job(run_policy: Manifest, command: list[str], steps: str) -> list[dict[str, Any]]:
+    """That of example 03, restarted as a whole."""
     documents = list(yaml.safe_load_all((EXAMPLE / "job.yaml").read_text()))
     job = documents[-1]
     job["spec"]["runPolicy"] = run_policy
     pod = job["spec"]["worker"]["template"]["spec"]
     pod |= {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
     (container,) = pod["containers"]
-    container["env"].append({"name": "STEPS", "value": STEPS})
-    if command:
-        container["command"] = command
+    container["command"] = command
+    container["env"].append({"name": "STEPS", "value": steps})
     return documents
 
 
-async def started(cluster: Cluster, run_policy: Manifest, command: list[str] | None = None) -> None:
+async def started(
+    cluster: Cluster, run_policy: Manifest, command: list[str] | None = None, steps: str = STEPS
+) -> None:
     volume = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteMany"],
@@ -153,7 +159,7 @@ async def started(cluster: Cluster, run_policy: Manifest, command: list[str] | N
         "hostPath": {"path": str(cluster.folder), "type": "DirectoryOrCreate"},
     }
     made = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": cluster.world.namespace}}
-    cluster.apply({**made, "spec": volume}, *checkpoint_job(run_policy, command))
+    cluster.apply({**made, "spec": volume}, *checkpoint_job(run_policy, command or LAUNCHER.split(), steps))
     await cluster.world.phase("checkpoint", "Running")
 
 
@@ -195,21 +201,27 @@ def in_short(job: PaddleJob) -> str:
 
 
 async def any_moment(cluster: Cluster, chance: random.Random) -> None:
-    """Of a try that runs: while Paddle starts, or in the first steps; of these ten tries do not make all."""
+    """Of a try that runs: while Paddle starts, or in its first steps; ten tries together do not make all."""
+    wanted = "never"
+
+    def is_there(line: str) -> bool:
+        nonlocal wanted
+        if "begins after step " in line:
+            wanted = f"step={int(line.rpartition(' ')[2]) + 10 * chance.randint(1, 5)} "
+        return wanted in line
+
     if chance.random() < 0.3:
         await asyncio.sleep(chance.uniform(0, 2))
     else:
-        begun = await cluster.said("checkpoint-worker-0", "begins after step ")
-        step = int(begun.split()[-1]) + 10 * chance.randint(1, 5)
-        await cluster.said("checkpoint-worker-0", f"step={step} ")
+        await cluster.said("checkpoint-worker-0", is_there)
 
 
-async def kill_any(cluster: Cluster, chance: random.Random) -> str:
+async def kill_any(cluster: Cluster, chance: random.Random) -> tuple[str, str]:
     """A trainer or a launcher, of any worker. At first there is no trainer, only a launcher."""
     pod = (await cluster.world.pods())[f"checkpoint-worker-{chance.randrange(2)}"]
     command = chance.choice(sorted({LAUNCHER, TRAINER} & set(processes_of(pod).values())))
     kill(pod, command)
-    return f"{pod.metadata.name}: {command}"
+    return pod.metadata.name, command
 
 
 def suspend(cluster: Cluster, wish: str) -> None:

@@ -147,13 +147,20 @@ def test_a_failure_is_forgotten_only_when_the_job_has_completed() -> None:
 ON_FAILURE = make.template(make.container(), restartPolicy="OnFailure")
 
 
-def in_place(job: PaddleJob, rank: int, count: int, role: Role = Role.WORKER, ip: str | None = None) -> Pod:
+def in_place(
+    job: PaddleJob,
+    rank: int,
+    count: int,
+    role: Role = Role.WORKER,
+    ip: str | None = None,
+    began: float = 0,
+) -> Pod:
     end = {"exitCode": 3, "reason": "Error", "finishedAt": NOW.isoformat()}
     status = {
         "name": "paddle",
         "ready": True,
         "restartCount": count,
-        "state": {"running": {}},
+        "state": {"running": {"startedAt": (NOW + seconds(began)).isoformat()}},
         "lastState": {"terminated": end},
     }
     return make.pod(job, rank, "Running", role=role, ip=ip, containerStatuses=[status])
@@ -179,14 +186,23 @@ def on_failure(workers: int = 2, annotations: Manifest | None = None, **spec: An
 def test_of_a_collective_job_an_incident_that_restarts_everybody_counts_once(
     counts: tuple[int, int], limit: int | None, phase: str | None
 ) -> None:
-    policy = {} if limit is None else {"runPolicy": {"backoffLimit": limit}}
-    job = on_failure(**policy)
+    job = on_failure(runPolicy={} if limit is None else {"backoffLimit": limit})
     seen = world(job, *(in_place(job, rank, count) for rank, count in enumerate(counts)))
     told = changes(reconcile(seen))
     assert told.get("phase") == phase
     assert told["worker"]["restarts"] == sum(counts)
     if phase:
         assert (told["failure"]["reason"], told["failure"]["exitCode"]) == ("RestartedTooOften", 3)
+
+
+def test_workers_that_came_back_together_are_not_alone_when_the_first_of_them_has_ended() -> None:
+    job = on_failure()
+    seen = world(job, make.pod(job, 0, "Succeeded"), in_place(job, 1, 1, began=-30))
+    assert "phase" not in changes(reconcile(seen))
+    end = {"terminated": {"exitCode": 0, "finishedAt": NOW.isoformat()}}
+    also = [{"name": "paddle", "restartCount": 1, "state": end}]
+    seen = world(job, in_place(job, 0, 1, began=-30), make.pod(job, 1, "Succeeded", containerStatuses=also))
+    assert "phase" not in changes(reconcile(seen))
 
 
 def test_a_worker_that_comes_back_after_a_peer_has_ended_would_wait_for_ever_so_all_begin_anew() -> None:

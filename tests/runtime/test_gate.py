@@ -88,6 +88,7 @@ def test_a_write_that_was_made_and_undone_at_once_opens_the_gate_too(caches: Cac
 def test_a_delete_is_seen_when_the_pod_is_no_longer_shown_alive(
     caches: Caches, shown: Pod | None, is_open: bool
 ) -> None:
+    caches.pods.advance("5")
     caches.gate.deleted(ME, Target.of(PODS, pod("a-0", 5)))
     if shown is not None:
         caches.pods.put(shown)
@@ -108,6 +109,7 @@ def test_a_delete_by_force_is_seen_only_when_the_pod_is_gone(
     caches: Caches, shown: Pod | None, is_open: bool
 ) -> None:
     """It was on its way out all the time: that it still is would not tell that we have done anything."""
+    caches.pods.advance("5")
     caches.gate.deleted(ME, Target.of(PODS, pod("a-0", 5)), at_once=True)
     if shown is not None:
         caches.pods.put(shown)
@@ -117,6 +119,7 @@ def test_a_delete_by_force_is_seen_only_when_the_pod_is_gone(
 def test_of_two_deletes_of_one_pod_the_one_by_force_is_waited_for_longest(caches: Caches) -> None:
     going = pod("a-0", 6, deletion_timestamp="2026-11-18T00:00:00Z")
     caches.pods.put(going)
+    caches.pods.advance("6")
     for at_once in (False, True):
         caches.gate.deleted(ME, Target.of(PODS, going), at_once=at_once)
     assert caches.gate.behind(ME) == {PODS}
@@ -124,7 +127,31 @@ def test_of_two_deletes_of_one_pod_the_one_by_force_is_waited_for_longest(caches
     assert caches.gate.behind(ME) == set()
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_delete_of_what_was_asked_for_by_name_waits_until_the_cache_has_come_to_it(
+    caches: Caches, at_once: bool
+) -> None:
+    """A cache that does not show it yet will, and only then will it show it go."""
+    caches.pods.advance("4")
+    caches.gate.deleted(ME, Target.of(PODS, pod("a-0", 5)), at_once=at_once)
+    assert caches.gate.behind(ME) == {PODS}
+    caches.pods.put(pod("a-0", 5))
+    caches.pods.advance("5")
+    assert caches.gate.behind(ME) == {PODS}
+    caches.pods.drop(key("a-0"))
+    caches.pods.advance("6")
+    assert caches.gate.behind(ME) == set()
+
+
+def test_a_delete_of_what_the_cache_never_shows_is_seen_when_it_has_come_past_it(caches: Caches) -> None:
+    """Without our labels it is not in the watch."""
+    caches.gate.deleted(ME, Target.of(PODS, pod("a-0", 5)))
+    caches.pods.advance("5")
+    assert caches.gate.behind(ME) == set()
+
+
 def test_what_was_seen_once_is_not_asked_again(caches: Caches) -> None:
+    caches.pods.advance("5")
     caches.gate.deleted(ME, Target.of(PODS, pod("a-0", 5)))
     assert caches.gate.behind(ME) == set()
     caches.pods.put(pod("a-0", 5))

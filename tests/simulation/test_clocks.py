@@ -1,4 +1,4 @@
-"""The clock of the manager's machine is set by an hour, at any moment: nothing is early, nothing is forgotten."""
+"""The clock of the manager's machine is set by an hour, at any moment: nothing is early or forgotten."""
 
 import pytest
 from oracle import check_end, undisturbed

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from oracle import check_end, end_of
 from simulated import Life, Recreation, Workload, live
+from simulated_acts import delete_pod, resume, suspend
 from simulated_connection import CrashAt, Faults, LateChange, Moment
 from tally import TALLY
-from workloads import ANOTHER_HOST_JOB, failing, job, server_ends
+from workloads import ANOTHER_HOST_JOB, disturbed, failing, job, restarted, server_ends
 
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES
 
@@ -68,10 +69,27 @@ def draw_workload(dice: Random) -> Workload:
         workload = server_ends(*dice.choice([(0, 6.0), (0, inf), (1, inf)]), policy)
     if asked["intranet"] == "Host" and dice.random() < 0.5:
         workload = replace(workload, others=(*workload.others, (PADDLE_JOBS, ANOTHER_HOST_JOB)))
+    if dice.random() < 0.35:
+        return draw_setback(dice, policy, asked)
     if dice.random() < 0.4:
         again = Recreation(after_seconds=dice.uniform(0, 25), pause_seconds=dice.uniform(0, 5))
         workload = replace(workload, recreation=again)
     return workload
+
+
+def draw_setback(dice: Random, policy: str, asked: dict[str, Any]) -> Workload:
+    """Something goes wrong in the first try, or somebody interferes, and the job goes on."""
+    match dice.choice(["fails", "loses a pod", "is suspended", "grows", "expires"]):
+        case "fails":
+            failures = dice.choice([1, 2])
+            return restarted(failures, dice.choice([1, 2]), policy, **asked)
+        case "loses a pod":
+            return disturbed(delete_pod(f"resnet-worker-{dice.choice([0, 1])}"), policy=policy, **asked)
+        case "is suspended":
+            return disturbed(suspend(), resume(), policy=policy, **asked)
+        case "grows":
+            return disturbed(suspend(), resume(workers=3), policy=policy, **asked)
+    return Workload(job(policy=policy, ttlSecondsAfterFinished=dice.choice([0, 60]), **asked))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -13,7 +13,7 @@ import pytest
 import seeded_bugs
 from oracle import end_of, undisturbed
 from simulated import live
-from simulated_connection import CrashAt, Faults, LateChange, Moment
+from simulated_connection import ClockJump, CrashAt, Faults, LateChange, Moment
 from workloads import LIVES
 
 from paddle_operator.api.resources import PADDLE_JOBS, PODS
@@ -85,6 +85,19 @@ CAUGHT_BY: list[tuple[Seed, set[str]]] = [
     (seeded_bugs.nobody_asks_how_the_workers_ended, {ANOTHER_END}),
     (seeded_bugs.servers_are_left_to_serve, {"children_are_cleaned_up_as_asked"}),
     (
+        seeded_bugs.a_try_is_swept_before_it_is_counted,
+        {"nothing_of_a_try_is_deleted_before_the_next_is_written"},
+    ),
+    (seeded_bugs.a_failure_counts_twice, {"a_try_is_counted_once"}),
+    (seeded_bugs.a_restart_counts_nothing, {"a_try_is_counted_once", ANOTHER_END}),
+    (seeded_bugs.limits_are_not_asked, {"no_limit_is_exceeded", ANOTHER_END}),
+    (seeded_bugs.nobody_waits_for_the_old_try_to_be_gone, {"tries_do_not_overlap"}),
+    (seeded_bugs.pods_of_older_tries_are_counted, {"no_limit_is_exceeded"}),
+    (seeded_bugs.a_suspended_job_gets_pods, {"no_child_is_made_for_a_job_that_is_over"}),
+    (seeded_bugs.the_machines_own_clock_is_trusted, {"nothing_happens_before_its_time"}),
+    (seeded_bugs.deadlines_wake_nobody, {ANOTHER_END}),
+    (seeded_bugs.deadlines_count_from_birth, {"nothing_happens_before_its_time"}),
+    (
         seeded_bugs.services_are_forgotten,
         {"children_are_cleaned_up_as_asked", "nothing_known_to_exist_is_made_again"},
     ),
@@ -114,6 +127,8 @@ def hunt() -> Iterator[set[str]]:
 
 def scenarios() -> Iterator[tuple[str, Faults]]:
     yield from ((name, Faults()) for name in LIVES)
+    for name in ("runs-too-long", "expires", "does-not-start"):
+        yield name, Faults(clock=ClockJump(4.0, 3600.0))
     for kind, number, lag in product((PODS, PADDLE_JOBS), range(1, 25), (1, inf)):
         yield "completes-and-is-cleaned", Faults(late=LateChange(kind, number, lag))
     for number in range(1, 15):

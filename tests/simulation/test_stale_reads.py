@@ -71,7 +71,7 @@ def test_a_watch_that_is_late_from_any_change_on_changes_nothing_in_the_end(
 LISTS = [
     (name, kind)
     for name, kind in reads(*LISTED)
-    if kind != PODS or not LIVES[name].acts and "runPolicy" not in LIVES[name].manifest["spec"]
+    if kind != PODS or not (LIVES[name].acts or "runPolicy" in LIVES[name].manifest["spec"])
 ]
 
 

@@ -116,7 +116,7 @@ def on_failure(seen: Observed, failure: Failure, after: PaddleJobStatus) -> Cond
     if not seen.missing and find_condition(said.all, CREATED) is None:
         said.say(CREATED, "True", PODS_CREATED, f"{len(seen.slots)} pods created")
     _end_all(said)
-    restarts = f"after {after.restarts} restarts: {used_in_words(seen, after)}" if after.restarts else ""
+    restarts = f"restarts {after.restarts}, {used_in_words(seen.job, after)}" if after.restarts else ""
     told = "; ".join(filter(None, (failure.message, restarts, failure.next_step)))
     said.say(FAILED, "True", reason_of(failure), told)
     return said.all
@@ -126,7 +126,7 @@ def on_restart(seen: Observed, failure: Failure, after: PaddleJobStatus) -> Cond
     said = _Said(seen)
     said.say(CREATED, "False", RESTARTING, f"the pods of try {after.attempt} are yet to be made")
     said.end(RUNNING, RESTARTING, "all pods are made anew")
-    said.say(RESTARTING, "True", reason_of(failure), f"{failure.message}; {used_in_words(seen, after)}")
+    said.say(RESTARTING, "True", reason_of(failure), f"{failure.message}; {used_in_words(seen.job, after)}")
     return said.all
 
 
@@ -142,6 +142,15 @@ def on_suspension(seen: Observed) -> Conditions:
 def on_resumption(seen: Observed) -> Conditions:
     said = _Said(seen)
     said.say(SUSPENDED, "False", RESUMED, "runPolicy.suspend is false")
+    return said.all
+
+
+def on_resizing(seen: Observed) -> Conditions:
+    said = _Said(seen)
+    said.say(CREATED, "False", RESTARTING, "pods are made anew, as their number has changed")
+    said.end(RUNNING, RESTARTING, "all pods are made anew")
+    said.end(RESTARTING, RESUMED, "the job was suspended")
+    said.say(SUSPENDED, "False", RESUMED, f"the job goes on with {len(seen.slots)} pods")
     return said.all
 
 

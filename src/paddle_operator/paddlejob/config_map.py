@@ -42,6 +42,13 @@ def missing_config_map(seen: Observed) -> Manifest | None:
     return build_config_map(seen.job, found)
 
 
+def was_resized(seen: Observed) -> bool:
+    """The list of this try is of another number of peers: the job was suspended and resumed unseen."""
+    found = seen.own_config_map
+    told = found.metadata.annotations.get(ANNOTATION_PEERS, "") if found is not None else ""
+    return bool(told) and told.partition(" ")[0] != str(len(seen.slots))
+
+
 def tells_wrong_peers(seen: Observed) -> bool:
     """The map of this try lists other hosts than there are: a pod has got another address since, say."""
     found = seen.own_config_map
@@ -56,9 +63,9 @@ def tells_wrong_peers(seen: Observed) -> bool:
 
 
 def _fingerprint(endpoints: Mapping[str, Endpoint]) -> str:
-    """Of the hosts: ports do not change. The list itself may be long, and is in the data."""
+    """How many, and of the hosts: ports do not change. The list itself may be long, and is in the data."""
     hosts = [f"{name}={endpoint.host}" for name, endpoint in sorted(endpoints.items())]
-    return sha256("\n".join(hosts).encode()).hexdigest()[:16]
+    return f"{len(hosts)} {sha256(chr(10).join(hosts).encode()).hexdigest()[:16]}"
 
 
 def endpoints_by_name(job: PaddleJob) -> dict[str, Endpoint]:

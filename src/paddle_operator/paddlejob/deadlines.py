@@ -10,6 +10,7 @@ from paddle_operator.plan import Delete, Step
 from .observed import Observed
 from .obstacles import Obstacle
 from .restarts import backoff
+from .sweep import leftovers
 from .verdicts import Question, Verdict
 from .waiting import worst_wait
 
@@ -79,12 +80,16 @@ def active_until(seen: Observed) -> datetime | None:
 
 
 def started_by(seen: Observed) -> datetime | None:
-    """None, too, once all its pods run."""
+    """From when its pods were made. None, too, once all run, and while those of an earlier try are left."""
     seconds, status = seen.job.run_policy.start_deadline_seconds, seen.job.status
-    since = status.attempt_time or seen.job.metadata.creation_timestamp
-    if seconds is None or since is None or status.phase == Phase.RUNNING or seen.all_run:
+    if seconds is None or status.phase == Phase.RUNNING or seen.all_run or leftovers(seen):
         return None
-    return since + backoff(seen.job) + timedelta(seconds=seconds)
+    born = [pod.metadata.creation_timestamp for pod in seen.own.values()]
+    asked = status.attempt_time or seen.job.metadata.creation_timestamp
+    made = min((time for time in born if time is not None), default=asked)
+    if asked is None or made is None:
+        return None
+    return max(asked + backoff(seen.job), made) + timedelta(seconds=seconds)
 
 
 def expires_at(seen: Observed) -> datetime | None:

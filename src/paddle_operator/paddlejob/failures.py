@@ -120,6 +120,8 @@ def _suspects(seen: Observed) -> list[_Suspect]:
 
 def _suspect(seen: Observed, name: str, reason: str, end: datetime | None = None) -> _Suspect:
     meaning = meaning_of((reason,), None)
+    if meaning is UNKNOWN:
+        meaning = meaning_of((DISRUPTED,), None)
     return _Suspect(table().rank(meaning), end or _NEVER, seen.slots[name], name, meaning, reason)
 
 
@@ -145,14 +147,19 @@ def _failed(seen: Observed, name: str) -> _Suspect:
 
 def _reasons(pod: Pod, ends: list[Terminated]) -> tuple[str, ...]:
     """Why it failed, the most telling first: what was done to the pod goes before what its process did."""
-    disrupted = pod.condition(DISRUPTED)
-    by_others = disrupted.reason if disrupted is not None and disrupted.status == "True" else ""
+    by_others = _disruption(pod)
     of_container = ends[0].reason if ends else ""
     if meaning_of((of_container,), None) is UNKNOWN and pod.metadata.terminating:
         of_container = POD_LOST  # it ended because somebody deletes it
     # What the table does not know of was done by some controller all the same.
     in_general = DISRUPTED if by_others else ""
     return tuple(filter(None, (by_others, pod.status.reason, in_general, of_container)))
+
+
+def _disruption(pod: Pod) -> str:
+    """Why others have marked it to be ended; empty if nobody has."""
+    found = pod.condition(DISRUPTED)
+    return found.reason or DISRUPTED if found is not None and found.status == "True" else ""
 
 
 def _ended_servers(seen: Observed) -> list[_Suspect]:
@@ -194,7 +201,12 @@ def _lost(seen: Observed) -> list[_Suspect]:
         for name, pod in seen.own.items()
         if is_overdue(pod, seen.now) and seen.verdicts[name] in {*_UNDER_WAY, Verdict.UNKNOWN}
     ]
-    return [*gone, *stuck]
+    doomed = [
+        _suspect(seen, name, reason)
+        for name, pod in seen.own.items()
+        if pod.metadata.terminating and seen.verdicts[name] in _UNDER_WAY and (reason := _disruption(pod))
+    ]
+    return [*gone, *doomed, *stuck]
 
 
 def _silent(seen: Observed) -> list[_Suspect]:
@@ -224,11 +236,26 @@ def _restarted_in_vain(seen: Observed) -> list[_Suspect]:
 
 def _is_alone(seen: Observed, name: str) -> bool:
     """Paddle would let it wait for ever: for a peer that has ended, or as a worker whom no server awaits."""
-    if not _was_restarted(seen, name) or seen.slots[name].role is Role.PS:
+    is_under_way = seen.verdicts[name] in _UNDER_WAY and seen.slots[name].role is not Role.PS
+    if not is_under_way or not _was_restarted(seen, name):
         return False
     if seen.job.spec.mode is Mode.PS:
         return seen.job.metadata.annotations.get(ANNOTATION_ASYNC_PS) != "true"
-    return any(verdict is Verdict.SUCCEEDED for other, verdict in seen.verdicts.items() if other != name)
+    ends = [
+        _end_of_training(seen, other)
+        for other, verdict in seen.verdicts.items()
+        if other != name and verdict is Verdict.SUCCEEDED
+    ]
+    return any(_begins_after(seen, name, end) for end in ends)
+
+
+def _begins_after(seen: Observed, name: str, end: datetime | None) -> bool:
+    """A peer ended before the run of this one, or before the next, if it is between two."""
+    training = seen.training_status(name)
+    run = training.state.running if training is not None else None
+    if run is None:
+        return True
+    return end is not None and run.started_at is not None and end <= run.started_at
 
 
 def _in_place(seen: Observed, name: str, reason: str) -> _Suspect:

@@ -8,7 +8,7 @@ import msgspec
 
 from paddle_operator.api.core import ConfigMap, ContainerStatus, Pod, Service
 from paddle_operator.api.meta import find_condition
-from paddle_operator.api.names import CREATED, TRAINING_CONTAINER, pod_name
+from paddle_operator.api.names import CREATED, LABEL_ATTEMPT, TRAINING_CONTAINER, pod_name
 from paddle_operator.api.paddlejob import (
     PaddleJob,
     PaddleJobStatus,
@@ -73,6 +73,16 @@ class Observed:
         """Of two pictures of one pod the later one is the newer."""
         return {pod.metadata.name: pod for pod in self.pods if pod.metadata.controlled_by(self.job.uid)}
 
+    def attempt_of(self, pod: Pod) -> int:
+        """By its label; if somebody took that off, by the status, which lists the pods of this try."""
+        is_listed = LABEL_ATTEMPT not in pod.metadata.labels and pod.metadata.uid in self._listed
+        return self.job.status.attempt if is_listed else attempt_of(pod.metadata)
+
+    @cached_property
+    def _listed(self) -> frozenset[str]:
+        statuses = [getattr(self.job.status, role) for role in Role]
+        return frozenset(one.uid for status in statuses if status is not None for one in status.refs)
+
     @property
     def all_pods(self) -> tuple[Pod, ...]:
         """Of this job, in whatever try."""
@@ -87,7 +97,7 @@ class Observed:
         return {
             name: pod
             for name, pod in self._of_job.items()
-            if name in self.slots and attempt_of(pod.metadata) == self.job.status.attempt
+            if name in self.slots and self.attempt_of(pod) == self.job.status.attempt
         }
 
     @cached_property

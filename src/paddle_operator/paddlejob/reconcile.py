@@ -11,7 +11,7 @@ from paddle_operator.plan import Create, Emit, Plan, Step
 
 from . import ports
 from .cleanup import clean_up
-from .config_map import missing_config_map
+from .config_map import missing_config_map, was_resized
 from .deadlines import active_until, expire, expires_at, missed_deadline, started_by
 from .failures import find_failure
 from .finalizer import release
@@ -27,6 +27,7 @@ from .services import missing_services
 from .status import (
     failed_status,
     next_status,
+    resized_status,
     restarted_status,
     resumed_status,
     suspended_status,
@@ -48,12 +49,12 @@ def reconcile(seen: Observed) -> Plan:
         return _say_terminating(seen)
     if job.status.finished:
         return _after_the_end(seen)
-    if is_suspended(seen):
+    if is_suspended(seen) or job.status.phase == Phase.SUSPENDED:
         return _suspended(seen)
+    if was_resized(seen) and not seen.is_trained:
+        return _begun_anew(seen, resized_status(seen))
 
     left = leftovers(seen)
-    if job.status.phase == Phase.SUSPENDED:
-        return _swept(seen) if left else _plan(*write_status(seen, resumed_status(seen)))
     obstacle = find_obstacle(seen) if not left else None
     if not seen.is_trained and (late := missed_deadline(seen, obstacle)):
         return _end(seen, failed_status(seen, late))
@@ -107,9 +108,12 @@ def _begun_anew(seen: Observed, status: PaddleJobStatus) -> Plan:
 
 
 def _suspended(seen: Observed) -> Plan:
+    """It shall be, is, or shall not be any more: then it is resumed, once its old pods are gone."""
     if seen.job.status.phase != Phase.SUSPENDED:
         return _begun_anew(seen, suspended_status(seen))
-    return _swept(seen)
+    if is_suspended(seen) or leftovers(seen):
+        return _swept(seen)
+    return _plan(*write_status(seen, resumed_status(seen)))
 
 
 def _swept(seen: Observed) -> Plan:

@@ -67,10 +67,9 @@ def backed_off_until(seen: Observed) -> datetime | None:
     return until
 
 
-def used_in_words(seen: Observed, status: PaddleJobStatus) -> str:
+def used_in_words(job: PaddleJob, status: PaddleJobStatus) -> str:
     """How much of its limits a job has used up."""
-    job = seen.job
     return (
-        f"failures {status.failures} of {backoff_limit(job)} (backoffLimit), "
-        f"disruptions {status.disruptions} of {max_disruptions(job)} (maxDisruptions)"
+        f"failures {status.failures} (backoffLimit {backoff_limit(job)}), "
+        f"disruptions {status.disruptions} (maxDisruptions {max_disruptions(job)})"
     )

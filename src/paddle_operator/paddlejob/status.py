@@ -22,7 +22,7 @@ from .limits import counted
 from .observed import Observed
 from .obstacles import Obstacle
 from .restarts import begin_again
-from .suspension import resume, suspend
+from .suspension import resize, resume, suspend
 from .verdicts import Verdict
 
 _replace = msgspec.structs.replace
@@ -63,6 +63,10 @@ def suspended_status(seen: Observed) -> PaddleJobStatus:
 
 def resumed_status(seen: Observed) -> PaddleJobStatus:
     return _replace(resume(seen), conditions=conditions.on_resumption(seen))
+
+
+def resized_status(seen: Observed) -> PaddleJobStatus:
+    return _replace(resize(seen), conditions=conditions.on_resizing(seen))
 
 
 def swept_status(seen: Observed) -> PaddleJobStatus:

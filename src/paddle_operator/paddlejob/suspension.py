@@ -31,6 +31,17 @@ def suspend(seen: Observed) -> PaddleJobStatus:
     )
 
 
+def resize(seen: Observed) -> PaddleJobStatus:
+    """It was suspended and resumed while nobody looked: what we would have done then is done now."""
+    return msgspec.structs.replace(
+        next_attempt(seen),
+        phase=Phase.PENDING,
+        failures=seen.job.status.failures + incidents_in_place(seen),
+        host_port=0,
+        resume_time=seen.stamp,
+    )
+
+
 def resume(seen: Observed) -> PaddleJobStatus:
     return msgspec.structs.replace(
         seen.job.status, phase=Phase.PENDING, attempt_time=seen.stamp, resume_time=seen.stamp

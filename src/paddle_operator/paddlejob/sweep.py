@@ -14,7 +14,6 @@ from paddle_operator.api.resources import CONFIG_MAPS, PODS, SERVICES, AnyResour
 from paddle_operator.plan import Delete, Step
 
 from .config_map import tells_wrong_peers
-from .labels import attempt_of
 from .observed import Observed
 
 # A kubelet may need so long after a pod's grace period: volumes are slow to go, too.
@@ -36,7 +35,7 @@ def _is_left(seen: Observed, pod: Pod) -> bool:
     """A pod that names the job as its owner, but fills no slot that it ever had, is not ours to delete."""
     name = pod.metadata.name
     if name in seen.slots:
-        return attempt_of(pod.metadata) != seen.job.status.attempt
+        return seen.attempt_of(pod) != seen.job.status.attempt
     slot = re.compile(rf"{re.escape(seen.job.metadata.name)}-({'|'.join(Role)})-\d+")
     return LABEL_ATTEMPT in pod.metadata.labels and bool(slot.fullmatch(name))
 
@@ -100,4 +99,6 @@ def _stuck(seen: Observed) -> list[Pod]:
 
 def _force_at(seen: Observed, pod: Pod) -> datetime | None:
     seconds, due = seen.job.run_policy.force_delete_after_seconds, pod.metadata.deletion_timestamp
+    if pod.metadata.finalizers:
+        return None  # force does not help against those
     return due + timedelta(seconds=seconds) if seconds is not None and due is not None else None

@@ -1,6 +1,5 @@
 """What is said at the end of a run, and its exit code."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +10,6 @@ from paddle_operator.api.names import FAILED
 from paddle_operator.api.paddlejob import PaddleJob, Phase
 from paddle_operator.local.logs import log_file
 from paddle_operator.local.support import INSTALL_PADDLE
-from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.paddlejob.restarts import used_in_words
 
 from .lines import verdict
@@ -80,7 +78,7 @@ def _details(job: PaddleJob, scene: JobScene) -> list[tuple[str, str]]:
     failed = status.failure if status.phase == Phase.FAILED else None
     rows = facts(failed) if failed is not None else []
     if status.restarts:
-        used = used_in_words(Observed(job, now=datetime.now(UTC)), status)
+        used = used_in_words(job, status)
         rows.append(("restarts", f"{status.restarts}: {used}"))
     earlier = [one for one in scene.failures if failed is None or one.attempt != failed.attempt]
     if len(earlier) > SHOWN_TRIES:

@@ -19,8 +19,8 @@ class _Unseen:
     """What one owner's caches have still to show."""
 
     versions: dict[AnyResource, int] = field(default_factory=dict)
-    deleted: list[tuple[Target, bool]] = field(default_factory=list)
-    """With whether it must be gone to be seen as such; otherwise that it goes is enough."""
+    deleted: list[tuple[Target, int | None]] = field(default_factory=list)
+    """That it goes is enough to be seen as such; with a number of lists, it must be gone, or listed again."""
     outdated: list[tuple[Target, int]] = field(default_factory=list)
     """With the number of lists at that time: what a fresh one shows is the truth, changed or not."""
 
@@ -40,7 +40,8 @@ class CacheGate:
         self._unseen.setdefault(owner_uid, _Unseen()).outdated.append((target, lists))
 
     def deleted(self, owner_uid: str, target: Target, *, at_once: bool = False) -> None:
-        self._unseen.setdefault(owner_uid, _Unseen()).deleted.append((target, at_once))
+        lists = self._stores[target.resource].lists if at_once else None
+        self._unseen.setdefault(owner_uid, _Unseen()).deleted.append((target, lists))
 
     def behind(self, owner_uid: str) -> set[AnyResource]:
         """The kinds whose cache has not shown what we did for this owner; empty: the gate is open."""
@@ -68,11 +69,11 @@ class CacheGate:
         shown = store.get(target.key)
         return shown is not None and Target.of(target.resource, shown) == target and store.lists == lists
 
-    def _is_shown_alive(self, target: Target, at_once: bool) -> bool:
+    def _is_shown_alive(self, target: Target, lists: int | None) -> bool:
         """Being deleted is shown too: a graceful end may take its time."""
         store = self._stores[target.resource]
         shown = store.get(target.key)
         if shown is None or shown.metadata.uid != target.uid:
             # One that was asked for by name has yet to come into the cache, and then to go.
             return store.progress < int(target.resource_version or 0)
-        return at_once or not shown.metadata.terminating
+        return not shown.metadata.terminating or lists == store.lists
