@@ -238,3 +238,13 @@ def test_a_lost_pod_is_blamed_before_those_who_failed_because_of_it() -> None:
     job = make.paddlejob(workers=3, status={"phase": "Running", "startTime": NOW.isoformat()})
     failure = found(job, failed(job, 0, 250), failed(job, 2, 1))
     assert (failure.rank, failure.reason, failure.victims) == (1, "PodLost", "worker 0")
+
+
+def test_a_pod_that_is_being_evicted_is_not_waited_for() -> None:
+    job = make.paddlejob(status={"phase": "Running", "startTime": NOW.isoformat()})
+    told = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    leaving = make.pod(
+        job, 1, "Running", conditions=[told], metadata={"deletionTimestamp": (NOW + seconds(30)).isoformat()}
+    )
+    failure = found(job, make.pod(job, 0, "Running"), leaving)
+    assert (failure.rank, failure.reason, failure.kind) == (1, "EvictionByEvictionAPI", "preempted")

@@ -8,7 +8,7 @@ from make import NOW
 from plans import actions, changes, finished, running_job, settled, shape
 
 from paddle_operator.paddlejob.reconcile import reconcile
-from paddle_operator.plan import Create, Emit, Patch, Plan
+from paddle_operator.plan import Create, Delete, Emit, Patch, Plan
 
 
 def test_a_new_job_gets_all_its_pods_in_one_step_then_its_status() -> None:
@@ -139,3 +139,14 @@ def test_labels_that_somebody_took_off_are_put_back() -> None:
 def test_the_old_finalizer_goes_as_soon_as_it_is_seen() -> None:
     job = make.paddlejob(metadata={"finalizers": ["finalizers.paddlepaddle.org"]})
     assert shape(reconcile(make.observed(job))) == ["1 patch"]
+
+
+def test_the_number_of_its_try_is_put_back_on_a_pod_that_the_status_lists() -> None:
+    refs = [{"kind": "Pod", "name": "resnet-worker-0", "uid": "pod-0a0a-0"}]
+    told = {"phase": "Running", "startTime": NOW.isoformat(), "attempt": 2, "worker": {"refs": refs}}
+    job = make.paddlejob(status=told)
+    bare = make.pod(job, 0, "Running", metadata={"labels": {"paddle-res-type": "worker"}})
+    seen = make.observed(job, bare, make.pod(job, 1, "Running"), config_map=make.config_map(job))
+    (patch,) = actions(reconcile(seen), Patch)
+    assert patch.body["metadata"]["labels"]["paddlepaddle.org/attempt"] == "2"
+    assert actions(reconcile(seen), Delete) == []

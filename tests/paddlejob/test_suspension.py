@@ -103,3 +103,17 @@ def test_a_job_whose_workers_have_ended_well_is_completed_and_not_suspended() ->
     running = job({"phase": "Running", "startTime": NOW.isoformat()})
     pods = [make.pod(running, rank, "Succeeded") for rank in (0, 1)]
     assert changes(reconcile(make.observed(running, *pods)))["phase"] == "Completed"
+
+
+@pytest.mark.parametrize(("workers", "phase"), [(3, "Pending"), (1, "Pending"), (2, None)])
+def test_a_resize_that_nobody_saw_is_a_new_try_and_no_pod_is_lost_by_it(
+    workers: int, phase: str | None
+) -> None:
+    before = make.paddlejob(status={"phase": "Running", "startTime": NOW.isoformat()})
+    after = job({"phase": "Running", "startTime": NOW.isoformat()}, 4, workers, suspend=False)
+    pods = [make.pod(before, rank, "Running") for rank in (0, 1)]
+    plan = reconcile(make.observed(after, *pods, config_map=make.config_map(before)))
+    changed = changes(plan)
+    assert changed.get("phase") == phase
+    assert not {"failures", "disruptions", "restarts"} & {*changed}
+    assert len(actions(plan, Delete)) == (3 if phase else 0)

@@ -57,6 +57,12 @@ def test_it_is_deleted_by_force_when_the_job_asks_for_it(after: float, forced: l
     assert [one.target.key.name for one in actions(plan, Delete) if one.force] == forced
 
 
+def test_against_a_finalizer_no_force_is_used() -> None:
+    held = leaving(BEFORE, finalizers=["example.com/keep"])
+    seen = make.observed(restarting(forceDeleteAfterSeconds=0), held, now=NOW + seconds(90))
+    assert actions(reconcile(seen), Delete) == []
+
+
 def test_a_pod_on_its_way_out_within_its_time_is_not_forced() -> None:
     ahead = (NOW + seconds(30)).isoformat()
     pod = make.pod(BEFORE, 1, "Running", metadata={"deletionTimestamp": ahead})

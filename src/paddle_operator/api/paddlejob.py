@@ -147,8 +147,8 @@ class RunPolicy(Record, frozen=True):
             Meta(
                 ge=1,
                 le=MOST_SECONDS,
-                description="The job fails if not all of its pods run so long after it was created, "
-                "restarted or resumed.",
+                description="The job fails if not all of its pods run so long after they were made, or "
+                "could have been: when the job was created, restarted or resumed.",
             ),
         ]
         | None
