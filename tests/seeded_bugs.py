@@ -16,7 +16,7 @@ from pytest import MonkeyPatch  # noqa: PT013 (it is in every line here)
 from paddle_operator import app
 from paddle_operator.api.meta import Condition, Manifest, ObjectMeta, set_condition
 from paddle_operator.api.names import ANNOTATION_NUDGE, LABEL_RES_NAME
-from paddle_operator.api.paddlejob import Failure, Mode, PaddleJob, PaddleJobStatus, Phase, Role
+from paddle_operator.api.paddlejob import Mode, PaddleJob, PaddleJobStatus, Phase, Role
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
 from paddle_operator.paddlejob import (
     cleanup,
@@ -107,12 +107,13 @@ def a_finished_job_gets_its_pods_back(patch: MonkeyPatch) -> None:
 
 def a_finished_job_misses_its_pods(patch: MonkeyPatch) -> None:
     def forgetful(seen: Observed) -> Plan:
-        if seen.job.status.finished and not seen.own:
+        if seen.job.status.phase == Phase.COMPLETED and not seen.own:
             status = msgspec.structs.replace(seen.job.status, phase="Running", worker=None)
             seen = replace(seen, job=msgspec.structs.replace(seen.job, status=status))
         return reconcile.reconcile(seen)
 
     patch.setattr(app, "reconcile", forgetful)
+    patch.setattr(limits, "MAX_DISRUPTIONS", 0)  # else it would begin again and again
 
 
 def deletes_name_no_uid(patch: MonkeyPatch) -> None:
@@ -340,20 +341,25 @@ def services_are_forgotten(patch: MonkeyPatch) -> None:
     patch.setattr(Observed, "own_services", ())
 
 
-def a_map_is_made_anew_while_pods_start(patch: MonkeyPatch) -> None:
-    sound = config_map.build_config_map
-
-    def dated(job: PaddleJob, endpoints: Mapping[str, Endpoint]) -> Manifest:
-        made = sound(job, endpoints)
-        return {**made, "data": {**made["data"], "PADDLE_JOB_ID": job.metadata.resource_version}}
-
+def a_map_is_changed_while_pods_start(patch: MonkeyPatch) -> None:
     def restless(seen: Observed) -> Plan:
         if seen.own_config_map is not None and 0 < len(seen.started) < len(seen.slots):
-            return Plan(((Delete(Target.of(CONFIG_MAPS, seen.own_config_map)),),))
+            body = {"data": {"PADDLE_JOB_ID": seen.own_config_map.metadata.resource_version}}
+            patched = Patch(Target.of(CONFIG_MAPS, seen.own_config_map), body, "change")
+            return replace(reconcile.reconcile(seen), steps=((patched,),))
         return reconcile.reconcile(seen)
 
-    patch.setattr(config_map, "build_config_map", dated)
     patch.setattr(app, "reconcile", restless)
+
+
+def failed_pods_are_not_counted(patch: MonkeyPatch) -> None:
+    sound = status._role_status
+
+    def kind(seen: Observed, role: Role) -> Any:
+        found = sound(seen, role)
+        return found and msgspec.structs.replace(found, failed=0)
+
+    patch.setattr(status, "_role_status", kind)
 
 
 def a_try_is_swept_before_it_is_counted(patch: MonkeyPatch) -> None:
@@ -367,10 +373,8 @@ def a_try_is_swept_before_it_is_counted(patch: MonkeyPatch) -> None:
 
 
 def a_failure_counts_twice(patch: MonkeyPatch) -> None:
-    sound = limits.counted
-
-    def doubled(seen: Observed, failure: Failure) -> tuple[int, int]:
-        failures, disruptions = sound(seen, failure)
+    def doubled(*facts: Any) -> tuple[int, int]:
+        failures, disruptions = limits.counted(*facts)
         return failures + 1, disruptions
 
     patch.setattr(restarts, "counted", doubled)
@@ -385,7 +389,14 @@ def limits_are_not_asked(patch: MonkeyPatch) -> None:
 
 
 def nobody_waits_for_the_old_try_to_be_gone(patch: MonkeyPatch) -> None:
-    patch.setattr(reconcile, "leftovers", lambda _: ())
+    sound = Observed.leftovers.func  # type: ignore[attr-defined]
+
+    def impatient(seen: Observed) -> tuple[Any, ...]:
+        return tuple(one for one in sound(seen) if not one.metadata.terminating)
+
+    patch.setattr(Observed, "leftovers", property(impatient))
+    patch.setattr(restarts, "FIRST_BACKOFF_SECONDS", 0)  # which would hide it mostly
+    patch.setattr(restarts, "RESOLUTION", timedelta())
 
 
 def pods_of_older_tries_are_counted(patch: MonkeyPatch) -> None:
@@ -393,7 +404,7 @@ def pods_of_older_tries_are_counted(patch: MonkeyPatch) -> None:
 
 
 def a_suspended_job_gets_pods(patch: MonkeyPatch) -> None:
-    patch.setattr(reconcile, "is_suspended", lambda seen: seen.job.status.phase == Phase.RUNNING)
+    patch.setattr(reconcile, "is_suspended", lambda _: False)
 
 
 def the_machines_own_clock_is_trusted(patch: MonkeyPatch) -> None:
@@ -411,6 +422,17 @@ def the_machines_own_clock_is_trusted(patch: MonkeyPatch) -> None:
 def deadlines_wake_nobody(patch: MonkeyPatch) -> None:
     patch.setattr(reconcile, "_deadlines", lambda _: ())
     patch.setattr(reconcile, "expires_at", lambda _: None)
+
+
+def deadlines_pass_late(patch: MonkeyPatch) -> None:
+    sound = deadlines.active_until
+
+    def late(seen: Observed) -> Any:
+        due = sound(seen)
+        return due + timedelta(seconds=100) if due is not None else None
+
+    patch.setattr(deadlines, "active_until", late)
+    patch.setattr(reconcile, "active_until", late)
 
 
 def deadlines_count_from_birth(patch: MonkeyPatch) -> None:

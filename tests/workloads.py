@@ -1,5 +1,6 @@
 """The lives that are simulated: what the user asks for, how the pods fare, who else is in the namespace."""
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -125,6 +126,10 @@ LIVES = {
     ),
     "is-suspended": disturbed(suspend(), resume()),
     "is-suspended-and-grows": disturbed(suspend(), resume(workers=2), workers=1, intranet="Host"),
+    "host-job-grows-beside-another": replace(
+        disturbed(suspend(), resume(workers=2), workers=1, intranet="Host"),
+        others=((PADDLE_JOBS, ANOTHER_HOST_JOB),),
+    ),
     "service-is-suspended-and-shrinks": disturbed(suspend(), resume(workers=1), intranet="Service"),
     "is-born-suspended": Workload(job(workers=1, suspend=True), acts=(resume(),)),
     "stays-suspended": disturbed(suspend()),

@@ -24,8 +24,8 @@ from .paddlejob.deadlines import late_for_a_deadline
 from .paddlejob.failures import unconfirmed_workers
 from .paddlejob.labels import is_ahead, is_behind
 from .paddlejob.observed import NO_SETTINGS, Observed, Settings
-from .paddlejob.reconcile import reconcile
-from .paddlejob.sweep import is_overdue, leftovers
+from .paddlejob.reconcile import LOOK_AGAIN_AFTER, reconcile
+from .paddlejob.sweep import is_overdue
 from .paddlejob.verdicts import Question, judge
 from .paddlejob.waiting import is_slow, mounted_config_maps
 from .runtime.clock import SteadyClock
@@ -56,6 +56,7 @@ class PaddleJobManager:
         self._now = now = now or SteadyClock()
         self._settings = settings
         self._promises = ports.Promises()
+        self._asked_for_maps: dict[str, tuple[datetime, tuple[str, ...]]] = {}
         self._queue = KeyQueue()
         self._recorder = EventRecorder(cluster, "paddle-operator", now)
         self._jobs = self._follow(PADDLE_JOBS, Store[PaddleJob](lambda job: job.metadata.key))
@@ -103,14 +104,13 @@ class PaddleJobManager:
             status_written_at=memory.status_written_at,
         )
         is_over = job.status.finished or job.run_policy.suspend
-        if seen.config_map is None and not (is_over or seen.own or seen.namesakes or leftovers(seen)):
+        if seen.config_map is None and not (is_over or seen.own or seen.namesakes or seen.leftovers):
             # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
             seen = replace(seen, config_map=await self._look_up(CONFIG_MAPS, key))
         if ports.are_due(seen) and not (not_served(job) or spec_problems(job)):
             live = [one for one in self._jobs.store if one.on_host_network and not one.status.finished]
             seen = replace(seen, free_host_port=self._promises.to(job, live))
-        if is_slow(seen):
-            seen = replace(seen, missing_config_maps=await self._missing_config_maps(job))
+        seen = await self._with_missing_config_maps(seen)
         seen = await self._without_gone_pods(seen)
         if job.status.finished or job.metadata.terminating:
             return seen
@@ -132,11 +132,22 @@ class PaddleJobManager:
                 if found is not None and found.metadata.uid == pod.metadata.uid:
                     break
                 gone.add(pod.metadata.uid)
+        if not gone:
+            return seen
         return replace(seen, pods=tuple(pod for pod in seen.pods if pod.metadata.uid not in gone))
 
-    async def _missing_config_maps(self, job: PaddleJob) -> tuple[str, ...]:
-        keys = [Key(job.metadata.namespace, name) for name in mounted_config_maps(job)]
-        return tuple([key.name for key in keys if await self._look_up(CONFIG_MAPS, key) is None])
+    async def _with_missing_config_maps(self, seen: Observed) -> Observed:
+        """Asked now and then, while pods do not start: only an event of a kubelet would say so."""
+        uid, names = seen.job.uid, mounted_config_maps(seen) if is_slow(seen) else ()
+        if not names:
+            self._asked_for_maps.pop(uid, None)
+            return seen
+        asked_at, missing = self._asked_for_maps.get(uid, (None, ()))
+        if asked_at is None or not asked_at <= seen.now < asked_at + LOOK_AGAIN_AFTER:
+            keys = [Key(seen.job.metadata.namespace, name) for name in names]
+            missing = tuple([key.name for key in keys if await self._look_up(CONFIG_MAPS, key) is None])
+            self._asked_for_maps[uid] = seen.now, missing
+        return replace(seen, missing_config_maps=missing)
 
     async def _with_hidden_pods(self, seen: Observed) -> Observed:
         """To call a pod lost is final, and one without its labels is not lost: ask for it by name.

@@ -119,9 +119,9 @@ class TestCheckpoint:
             named += again.status.failure is not None and again.status.failure.pod == pod
         job = await completed(cluster, undisturbed[MANY_STEPS])
         assert counts(job) == {"attempt": 10, "restarts": 10, "failures": 10, "disruptions": 0}
-        outcomes["killed ten times"] = (
-            f"{in_short(job)}, operators {len(cluster.world.managers)}, SEED={seed}"
-        )
+        operators = len(cluster.world.managers)
+        told = f"{in_short(job)}, cause named {named} times, operators {operators}, SEED={seed}"
+        outcomes["killed ten times"] = told
 
 
 def train_here(folder: Path, steps: str) -> tuple[str, ...]:

@@ -37,11 +37,11 @@ RUNNING = {"phase": "Running", "startTime": stamp(0)}
 @pytest.mark.parametrize(
     ("status", "after", "phase"),
     [
-        (RUNNING, 59, None),
-        (RUNNING, 60, "Failed"),
-        ({**RUNNING, "resumeTime": stamp(30)}, 89, None),
-        ({**RUNNING, "resumeTime": stamp(30)}, 90, "Failed"),
-        ({**RUNNING, "attempt": 0, "attemptTime": stamp(30)}, 60, "Failed"),
+        (RUNNING, 60, None),
+        (RUNNING, 61, "Failed"),
+        ({**RUNNING, "resumeTime": stamp(30)}, 90, None),
+        ({**RUNNING, "resumeTime": stamp(30)}, 91, "Failed"),
+        ({**RUNNING, "attempt": 0, "attemptTime": stamp(30)}, 61, "Failed"),
         ({"phase": "Starting"}, 3600, "Running"),
     ],
     ids=["in time", "too long", "since it was resumed", "also then", "restarts included", "it has not begun"],
@@ -65,11 +65,11 @@ def test_a_job_that_has_ended_in_time_has_not_failed_even_if_that_is_seen_late()
 @pytest.mark.parametrize(
     ("status", "after", "phases", "phase"),
     [
-        ({"phase": "Pending"}, 59, ("Running", "Pending"), "Starting"),
-        ({"phase": "Starting"}, 60, ("Running", "Pending"), "Failed"),
-        ({"phase": "Starting"}, 60, ("Running", "Running"), "Running"),
-        (RUNNING, 60, ("Running", "Pending"), None),
-        ({"phase": "Starting", "attemptTime": stamp(30)}, 89, ("Running", "Pending"), None),
+        ({"phase": "Pending"}, 60, ("Running", "Pending"), "Starting"),
+        ({"phase": "Starting"}, 61, ("Running", "Pending"), "Failed"),
+        ({"phase": "Starting"}, 61, ("Running", "Running"), "Running"),
+        (RUNNING, 61, ("Running", "Pending"), None),
+        ({"phase": "Starting", "attemptTime": stamp(30)}, 90, ("Running", "Pending"), None),
     ],
     ids=["in time", "too late", "just now", "it has run", "since its last try"],
 )
@@ -89,8 +89,8 @@ def test_the_pause_before_a_try_is_not_held_against_it() -> None:
         "conditions": [RESTARTING],
     }
     late = job(status, startDeadlineSeconds=60, backoffLimit=10)
-    assert changes(reconcile(make.observed(late, now=NOW + seconds(255)))) == {}
-    assert changes(reconcile(make.observed(late, now=NOW + seconds(316))))["phase"] == "Failed"
+    assert changes(reconcile(make.observed(late, now=NOW + seconds(256)))) == {}
+    assert changes(reconcile(make.observed(late, now=NOW + seconds(317))))["phase"] == "Failed"
 
 
 def test_who_does_not_start_is_named_with_what_it_waits_for() -> None:
@@ -98,7 +98,7 @@ def test_who_does_not_start_is_named_with_what_it_waits_for() -> None:
     waiting = {"reason": "ErrImagePull", "message": "not found"}
     status = [{"name": "paddle", "state": {"waiting": waiting}}]
     pods = make.pod(late, 0, "Running"), make.pod(late, 1, containerStatuses=status)
-    seen = make.observed(late, *pods, config_map=make.config_map(late), now=NOW + seconds(60))
+    seen = make.observed(late, *pods, config_map=make.config_map(late), now=NOW + seconds(61))
     failure = changes(reconcile(seen))["failure"]
     assert (failure["pod"], failure["class"]) == ("resnet-worker-1", "image")
     assert "demo-resnet:v1" in failure["message"]
@@ -107,9 +107,9 @@ def test_who_does_not_start_is_named_with_what_it_waits_for() -> None:
 @pytest.mark.parametrize(
     ("policy", "status", "wake"),
     [
-        ({"activeDeadlineSeconds": 60}, RUNNING, 60),
-        ({"startDeadlineSeconds": 90}, {"phase": "Starting"}, 90),
-        ({"activeDeadlineSeconds": 60, "startDeadlineSeconds": 90}, RUNNING, 60),
+        ({"activeDeadlineSeconds": 60}, RUNNING, 61),
+        ({"startDeadlineSeconds": 90}, {"phase": "Starting"}, 91),
+        ({"activeDeadlineSeconds": 60, "startDeadlineSeconds": 90}, RUNNING, 61),
     ],
 )
 def test_a_deadline_wakes_us_also_if_nothing_else_happens(
@@ -130,7 +130,7 @@ def test_a_deadline_wakes_us_also_if_nothing_else_happens(
 def test_who_may_have_been_quicker_than_our_watch_is_asked_first(
     policy: Manifest, status: Manifest, phases: tuple[str, ...], asked: tuple[str, ...]
 ) -> None:
-    assert late_for_a_deadline(at(60, job(status, **policy), *phases)).pods == asked
+    assert late_for_a_deadline(at(61, job(status, **policy), *phases)).pods == asked
 
 
 def ended(after: float, ttl: int | None) -> Plan:
@@ -140,9 +140,9 @@ def ended(after: float, ttl: int | None) -> Plan:
 
 
 def test_a_job_that_has_ended_is_deleted_when_its_time_has_come_and_only_as_it_was_seen() -> None:
-    assert actions(ended(59, ttl=60), Delete) == []
-    assert ended(59, ttl=60).wake_at == NOW + seconds(60)
-    (delete,) = actions(ended(60, ttl=60), Delete)
+    assert actions(ended(60, ttl=60), Delete) == []
+    assert ended(60, ttl=60).wake_at == NOW + seconds(61)
+    (delete,) = actions(ended(61, ttl=60), Delete)
     assert (delete.target.resource.plural, delete.as_seen) == ("paddlejobs", True)
     assert len(actions(ended(0, ttl=0), Delete)) == 1
 
@@ -150,3 +150,11 @@ def test_a_job_that_has_ended_is_deleted_when_its_time_has_come_and_only_as_it_w
 def test_a_job_that_asks_for_nothing_of_that_kind_stays() -> None:
     assert ended(1e9, ttl=None) == Plan()
     assert actions(ended(1e9, ttl=None), Create) == []
+
+
+def test_an_init_container_that_still_runs_is_named() -> None:
+    late = job({"phase": "Pending"}, startDeadlineSeconds=60)
+    first = [{"name": "fetch", "state": {"running": {}}}]
+    pods = [make.pod(late, rank, initContainerStatuses=first, containerStatuses=[]) for rank in (0, 1)]
+    failure = changes(reconcile(make.observed(late, *pods, now=NOW + seconds(61))))["failure"]
+    assert "worker 0 (pod resnet-worker-0): its init container fetch still runs" in failure["message"]

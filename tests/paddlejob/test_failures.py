@@ -87,7 +87,7 @@ def test_causes_go_before_victims_then_the_earliest_then_the_lowest_rank(
         ({0: 250}, 60, 0),
         ({0: 250}, -1, None),
         ({0: 250}, -3600, 0),
-        ({0: 250, 1: 7}, 0, 1),
+        ({0: 250, 1: 7}, 5, 1),
         ({0: 250, 1: 250, 2: 250}, 0, 0),
     ],
     ids=["a victim", "two", "long enough", "a clock ahead", "a wrong clock", "the cause", "nobody is left"],
@@ -248,3 +248,39 @@ def test_a_pod_that_is_being_evicted_is_not_waited_for() -> None:
     )
     failure = found(job, make.pod(job, 0, "Running"), leaving)
     assert (failure.rank, failure.reason, failure.kind) == (1, "EvictionByEvictionAPI", "preempted")
+
+
+@pytest.mark.parametrize(("after", "blamed"), [(4.9, None), (5, 2)])
+def test_an_error_of_its_own_may_be_that_of_a_victim_so_others_are_waited_for_a_little(
+    after: float, blamed: int | None
+) -> None:
+    """A script that finds its peer gone may raise, and ends with 1, before the peer is seen to have ended."""
+    job = make.paddlejob(workers=3)
+    pods = failed(job, 0, 1), make.pod(job, 1, "Running"), failed(job, 2, 7, 1)
+    seen = make.observed(job, *pods, config_map=make.config_map(job), now=NOW + seconds(after))
+    failure = find_failure(seen).failure
+    assert (failure.rank if failure is not None else None) == blamed
+
+
+def test_what_gloo_says_of_a_peer_that_is_gone_makes_a_victim() -> None:
+    job = make.paddlejob(workers=2)
+    said = {"exitCode": 1, "reason": "Error", "message": "RuntimeError: [/x/gloo/transport/tcp/pair.cc:584]"}
+    victim = make.pod(job, 0, "Failed", containerStatuses=[{"name": "paddle", "state": {"terminated": said}}])
+    failure = found(job, victim, failed(job, 1, 1))
+    assert (failure.rank, failure.victims) == (1, "worker 0")
+
+
+def test_a_pod_that_was_told_to_end_and_did_so_politely_has_not_come_to_its_end() -> None:
+    job = make.paddlejob(workers=1)
+    told = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    pod = make.pod(job, 0, "Succeeded", conditions=[told])
+    assert judge(pod, "paddle") is Verdict.FAILED
+    assert found(job, pod).reason == "EvictionByEvictionAPI"
+
+
+def test_a_disruption_that_the_table_does_not_know_is_none_of_the_jobs_own_faults() -> None:
+    job = make.paddlejob(status={"phase": "Running", "startTime": NOW.isoformat()})
+    told = {"type": "DisruptionTarget", "status": "True", "reason": "example.com/Rebalanced"}
+    leaving = make.pod(job, 1, "Running", conditions=[told], metadata={"deletionTimestamp": NOW.isoformat()})
+    seen = make.observed(job, make.pod(job, 0, "Running"), leaving, config_map=make.config_map(job))
+    assert find_failure(seen).counts == "disruption"

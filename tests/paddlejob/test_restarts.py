@@ -25,7 +25,7 @@ def running(
     return make.paddlejob(workers=workers, status=told, runPolicy=run_policy)
 
 
-def world(job: PaddleJob, *pods: Pod, after: float = 0, **fields: Any) -> Observed:
+def world(job: PaddleJob, *pods: Pod, after: float = 5, **fields: Any) -> Observed:
     return make.observed(job, *pods, config_map=make.config_map(job), now=NOW + seconds(after), **fields)
 
 
@@ -74,8 +74,8 @@ def test_what_is_the_jobs_own_fault_and_what_is_not_have_limits_of_their_own(
 
 def again() -> PaddleJob:
     """The job after its restart was written: the pods that there are belong to the try before."""
-    told = {"phase": "Restarting", "attempt": 1, "restarts": 1, "attemptTime": NOW.isoformat()}
-    return make.paddlejob(status={**told, "conditions": [RESTARTING]})
+    told = {"phase": "Restarting", "mode": "Collective", "attempt": 1, "restarts": 1, "observedGeneration": 1}
+    return make.paddlejob(status={**told, "attemptTime": NOW.isoformat(), "conditions": [RESTARTING]})
 
 
 def test_nothing_is_made_while_a_pod_of_an_earlier_try_is_there() -> None:
@@ -100,8 +100,10 @@ def test_how_pods_of_an_earlier_try_ended_is_not_counted_again() -> None:
     assert actions(plan, SetStatus) == []
 
 
-@pytest.mark.parametrize(("restarts", "pause"), [(1, 1), (2, 2), (5, 16), (20, 300)])
-def test_the_pause_before_a_try_doubles_from_a_second_to_five_minutes(restarts: int, pause: int) -> None:
+@pytest.mark.parametrize(("restarts", "pause"), [(1, 2), (2, 3), (5, 17), (20, 301)])
+def test_the_pause_before_a_try_doubles_from_a_second_to_five_minutes_and_is_never_short(
+    restarts: int, pause: int
+) -> None:
     told = {"phase": "Restarting", "attempt": restarts, "restarts": restarts, "attemptTime": NOW.isoformat()}
     job = make.paddlejob(status={**told, "conditions": [RESTARTING]})
     early = reconcile(make.observed(job, now=NOW + seconds(pause - 0.1)))
@@ -229,6 +231,44 @@ def test_a_server_that_was_restarted_in_place_counts_once_and_begins_all_anew() 
     pods = in_place(job, 0, 1, Role.PS), make.pod(job, 0, "Running"), make.pod(job, 1, "Running")
     told = changes(reconcile(world(job, *pods)))
     assert (told["phase"], told["failures"], told["failure"]["reason"]) == ("Restarting", 1, "ServerEnded")
+    assert told["failure"]["exitCode"] == 3
+
+
+def test_out_of_memory_is_said_also_of_what_was_restarted_in_place() -> None:
+    limited = make.template(
+        make.container(resources={"limits": {"memory": "1Gi"}}), restartPolicy="OnFailure"
+    )
+    job = make.paddlejob(workers=1, pod=limited, status={"phase": "Running"})
+    end = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": NOW.isoformat()}
+    status = {"name": "paddle", "restartCount": 7, "state": {"running": {}}, "lastState": {"terminated": end}}
+    failure = changes(reconcile(world(job, make.pod(job, 0, "Running", containerStatuses=[status]))))[
+        "failure"
+    ]
+    assert (failure["class"], failure["reason"], failure["exitCode"]) == ("OOM", "RestartedTooOften", 137)
+    assert "limit, 1Gi," in failure["message"]
+
+
+def test_a_side_car_that_is_always_restarted_says_nothing_of_training() -> None:
+    sidecar = [{"name": "logs", "image": "x", "restartPolicy": "Always"}]
+    for policy in ("Never", "OnFailure"):
+        pod = make.template(make.container(), initContainers=sidecar, restartPolicy=policy)
+        job = make.paddlejob(pod=pod, status={"phase": "Running"}, runPolicy={"backoffLimit": 0})
+        again = [{"name": "logs", "restartCount": 3, "state": {"running": {}}}]
+        pods = [make.pod(job, rank, "Running", initContainerStatuses=again) for rank in (0, 1)]
+        assert "phase" not in changes(reconcile(world(job, *pods)))
+
+
+def test_a_limit_that_was_lowered_does_not_fail_a_job_for_something_else() -> None:
+    job = running(status={"disruptions": 2, "restarts": 2}, maxDisruptions=1, backoffLimit=5)
+    seen = world(job, make.pod(job, 0, "Failed"), make.pod(job, 1, "Running"))
+    assert changes(reconcile(seen))["phase"] == "Restarting"
+
+
+def test_each_restart_is_told_as_an_event_also_if_it_is_for_the_same_reason() -> None:
+    told = {"phase": "Starting", "attempt": 1, "restarts": 1, "failures": 1, "conditions": [RESTARTING]}
+    job = make.paddlejob(status=told, runPolicy={"backoffLimit": 5})
+    plan = reconcile(world(job, make.pod(job, 0, "Failed"), make.pod(job, 1)))
+    assert "PodFailed" in [event.reason for event in actions(plan, Emit)]
 
 
 def test_restarts_in_place_are_not_forgotten_when_the_whole_job_begins_anew() -> None:
@@ -244,9 +284,18 @@ def test_restarts_in_place_are_not_forgotten_when_the_whole_job_begins_anew() ->
 def test_a_list_of_peers_that_is_wrong_is_made_anew_while_nobody_has_begun() -> None:
     job = make.paddlejob()
     seen = world(job, make.pod(job, 0), make.pod(job, 1, ip="198.18.0.77"))
-    assert shape(reconcile(seen)) == ["1 delete"]
+    assert shape(reconcile(seen))[-1] == "1 delete"
+    assert actions(reconcile(seen), Create) == []
     gone = replace(seen, config_map=None)
     assert "1 create configmaps" in shape(reconcile(gone))
+
+
+def test_nobody_is_told_anew_once_somebody_has_begun_with_what_was_wrong() -> None:
+    job = make.paddlejob()
+    woken = {"annotations": {"paddlepaddle.org/nudge": f"1 {NOW.isoformat()}"}}
+    seen = make.observed(job, make.pod(job, 0, "Running"), make.pod(job, 1, metadata=woken))
+    told = changes(reconcile(seen))
+    assert (told["phase"], told["failure"]["reason"]) == ("Restarting", "AddressChanged")
 
 
 def test_once_somebody_has_begun_with_it_all_begin_anew() -> None:

@@ -12,6 +12,13 @@ from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.paddlejob.reconcile import reconcile
 from paddle_operator.plan import Create, Delete, Plan
 
+KNOWN = {
+    "phase": "Suspended",
+    "mode": "Collective",
+    "attempt": 1,
+    "observedGeneration": 2,
+    "startTime": (NOW - seconds(3600)).isoformat(),
+}
 SUSPENDED = {"type": "Suspended", "status": "True", "reason": "Suspended"}
 
 
@@ -42,9 +49,11 @@ def test_a_running_job_is_suspended_by_a_new_try_that_is_not_begun() -> None:
     assert told(plan, "Suspended")["status"] == "True"
 
 
-def test_nothing_is_made_for_a_job_that_is_suspended() -> None:
-    suspended = job({"phase": "Suspended", "attempt": 1, "conditions": [SUSPENDED]})
+def test_nothing_is_made_for_a_job_that_is_suspended_and_a_new_size_is_noted() -> None:
+    suspended = job({**KNOWN, "conditions": [SUSPENDED]})
     assert reconcile(make.observed(suspended)) == Plan()
+    grown = job({**KNOWN, "conditions": [SUSPENDED]}, generation=3, workers=1)
+    assert changes(reconcile(make.observed(grown))) == {"observedGeneration": 3, "mode": "Single"}
 
 
 def test_one_that_was_born_so_has_its_first_try_still_before_it() -> None:
@@ -71,9 +80,11 @@ def test_a_job_that_is_resumed_begins_a_try_that_uses_no_limit() -> None:
 
 
 def test_it_is_not_resumed_before_its_old_pods_are_gone() -> None:
-    resumed = job({"phase": "Suspended", "attempt": 1}, generation=3, suspend=False)
+    resumed = job(KNOWN, suspend=False, activeDeadlineSeconds=1)
     old = make.pod(job({}), 0, "Running", metadata={"deletionTimestamp": NOW.isoformat()})
-    assert reconcile(make.observed(resumed, old)).steps == ()
+    plan = reconcile(make.observed(resumed, old))
+    assert plan.steps == ()
+    assert plan.wake_at == NOW + seconds(30)  # a deadline that has long passed must not wake us at once
 
 
 @pytest.mark.parametrize("policy", [{"startDeadlineSeconds": 60}, {"activeDeadlineSeconds": 60}])
@@ -94,9 +105,25 @@ def test_pods_beyond_a_smaller_number_go_too() -> None:
 
 
 def test_a_pod_that_only_names_the_job_as_its_owner_is_left_alone() -> None:
-    suspended = job({"phase": "Suspended", "attempt": 1})
+    suspended = job(KNOWN)
     stranger = make.pod(suspended, 0, "Running", metadata={"name": "resnet-tensorboard"})
     assert reconcile(make.observed(suspended, stranger)) == Plan()
+
+
+def test_pods_of_the_go_operator_beyond_a_smaller_number_go_too() -> None:
+    before = make.paddlejob(workers=4)
+    labels = {"labels": {"paddle-res-type": "worker"}}
+    pods = [make.pod(before, rank, "Running", metadata=labels) for rank in range(4)]
+    plan = reconcile(make.observed(job({"phase": "Suspended", "attempt": 1}, workers=2), *pods))
+    assert len(actions(plan, Delete)) == 4
+
+
+def test_fewer_workers_and_a_suspension_in_one_edit_do_not_complete_a_job() -> None:
+    before = make.paddlejob(workers=3)
+    shrunk = job({"phase": "Running", "startTime": NOW.isoformat()}, workers=1)
+    pods = [make.pod(before, rank, "Running" if rank else "Succeeded") for rank in range(3)]
+    plan = reconcile(make.observed(shrunk, *pods, config_map=make.config_map(before)))
+    assert changes(plan)["phase"] == "Suspended"
 
 
 def test_a_job_whose_workers_have_ended_well_is_completed_and_not_suspended() -> None:

@@ -19,6 +19,7 @@ BEFORE = make.paddlejob(status={"phase": "Running", "startTime": NOW.isoformat()
 
 def restarting(**policy: Any) -> PaddleJob:
     told = {"phase": "Restarting", "attempt": 1, "restarts": 1, "attemptTime": NOW.isoformat()}
+    told |= {"mode": "Collective", "observedGeneration": 1}
     condition = {"type": "Restarting", "status": "True", "reason": "NodeLost"}
     return make.paddlejob(status={**told, "conditions": [condition]}, runPolicy=policy)
 
@@ -32,23 +33,44 @@ def stuck(after: float, **policy: Any) -> Observed:
     return make.observed(restarting(**policy), leaving(BEFORE), now=NOW + seconds(after))
 
 
-def restarting_in(changed: Manifest) -> Manifest:
-    return next(one for one in changed["conditions"] if one["type"] == "Restarting")
+def created_in(changed: Manifest) -> Manifest:
+    return next(one for one in changed["conditions"] if one["type"] == "Created")
 
 
 def test_a_pod_that_does_not_go_is_said_to_be_stuck_with_its_node_and_the_remedy() -> None:
     assert changes(reconcile(stuck(29))) == {}
     assert reconcile(stuck(29)).wake_at == NOW + seconds(30)
-    told = restarting_in(changes(reconcile(stuck(30))))
+    told = created_in(changes(reconcile(stuck(30))))
     assert told["reason"] == "PodStuck"
-    assert "node node-1 does not answer" in told["message"]
+    assert "node node-1 has not confirmed" in told["message"]
     assert "runPolicy.forceDeleteAfterSeconds" in told["message"]
+
+
+def test_that_a_pod_was_stuck_is_taken_back_when_it_is_gone() -> None:
+    stuck_once = {"type": "Created", "status": "False", "reason": "PodStuck", "message": "it is not gone"}
+    status = {"phase": "Suspended", "attempt": 1, "conditions": [stuck_once]}
+    suspended = make.paddlejob(status=status, runPolicy={"suspend": True})
+    assert created_in(changes(reconcile(make.observed(suspended))))["reason"] == "Suspended"
+
+
+def test_a_list_of_peers_that_does_not_go_is_said_too() -> None:
+    gone_since = {"deletionTimestamp": NOW.isoformat(), "finalizers": ["example.com/keep"]}
+    old = make.config_map(BEFORE, **gone_since)
+    seen = make.observed(restarting(), config_map=old, now=NOW + seconds(30))
+    assert "configmap resnet should be gone and is not" in created_in(changes(reconcile(seen)))["message"]
+
+
+def test_a_pod_that_never_began_is_lost_with_its_node_as_well() -> None:
+    job = make.paddlejob()
+    pods = make.pod(job, 0), make.pod(job, 1, metadata={"deletionTimestamp": NOW.isoformat()})
+    told = changes(reconcile(make.observed(job, *pods, now=NOW + seconds(30))))
+    assert (told["phase"], told["failure"]["reason"]) == ("Restarting", "NodeLost")
 
 
 def test_a_finalizer_is_named_as_what_holds_a_pod() -> None:
     held = leaving(BEFORE, finalizers=["example.com/keep"])
     seen = make.observed(restarting(), held, now=NOW + seconds(30))
-    assert "its finalizer example.com/keep" in restarting_in(changes(reconcile(seen)))["message"]
+    assert "its finalizer example.com/keep" in created_in(changes(reconcile(seen)))["message"]
 
 
 @pytest.mark.parametrize(("after", "forced"), [(59, []), (60, ["resnet-worker-1"])])

@@ -106,7 +106,7 @@ def test_a_config_map_that_it_mounts_and_nobody_has_made_is_named() -> None:
         {"name": "c", "emptyDir": {}},
     ]
     job = make.paddlejob(workers=1, pod=make.template(make.container(), volumes=volumes))
-    assert mounted_config_maps(job) == ("settings",)
+    assert mounted_config_maps(make.observed(job)) == ("settings",)
     seen = world(job, slow(job, 0), now=NOW + seconds(60), missing_config_maps=("settings",))
     told = running_condition(seen)
     assert told["reason"] == "ConfigMapMissing"

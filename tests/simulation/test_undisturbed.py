@@ -48,6 +48,7 @@ ENDS = {
     "loses-too-many-pods": ("Failed", {"resnet-worker-0"}),
     "is-suspended": ("Completed", set()),
     "is-suspended-and-grows": ("Completed", set()),
+    "host-job-grows-beside-another": ("Completed", set()),
     "service-is-suspended-and-shrinks": ("Completed", set()),
     "is-born-suspended": ("Completed", set()),
     "stays-suspended": ("Suspended", set()),

@@ -1,5 +1,7 @@
 """What a job says of itself in words: its conditions, in each situation that it can be in."""
 
+import msgspec
+
 from paddle_operator.api.meta import Condition, find_condition, set_condition
 from paddle_operator.api.names import (
     ACTIVE_DEADLINE,
@@ -31,7 +33,7 @@ from paddle_operator.plan import LONGEST_MESSAGE
 
 from .observed import Observed
 from .obstacles import Obstacle
-from .restarts import used_in_words
+from .restarts import backoff, used_in_words
 from .sweep import stuck_in_words
 from .waiting import find_wait
 
@@ -124,9 +126,12 @@ def on_failure(seen: Observed, failure: Failure, after: PaddleJobStatus) -> Cond
 
 def on_restart(seen: Observed, failure: Failure, after: PaddleJobStatus) -> Conditions:
     said = _Said(seen)
-    said.say(CREATED, "False", RESTARTING, f"the pods of try {after.attempt} are yet to be made")
     said.end(RUNNING, RESTARTING, "all pods are made anew")
-    said.say(RESTARTING, "True", reason_of(failure), f"{failure.message}; {used_in_words(seen.job, after)}")
+    told = f"{failure.message}; {used_in_words(seen.job, after)}"
+    said.say(RESTARTING, "True", reason_of(failure), told)
+    pause = backoff(seen.with_status(msgspec.structs.replace(after, conditions=said.all)).job)
+    begins = f"try {after.attempt} begins in {pause.seconds} s, once the pods of the last one are gone"
+    said.say(CREATED, "False", RESTARTING, begins)
     return said.all
 
 
@@ -156,10 +161,12 @@ def on_resizing(seen: Observed) -> Conditions:
 
 def while_swept(seen: Observed) -> Conditions:
     """What is left of an earlier try goes; only if it does not is there anything to say."""
-    said = _Said(seen)
-    kind = SUSPENDED if seen.job.status.phase == Phase.SUSPENDED else RESTARTING
+    said, old = _Said(seen), find_condition(seen.job.status.conditions, CREATED)
     if stuck := stuck_in_words(seen):
-        said.say(kind, "True", POD_STUCK, stuck)
+        said.say(CREATED, "False", POD_STUCK, stuck)
+    elif old is not None and old.reason == POD_STUCK:
+        kind = SUSPENDED if seen.job.status.phase == Phase.SUSPENDED else RESTARTING
+        said.say(CREATED, "False", kind, "what was left of the try before is gone")
     return said.all
 
 

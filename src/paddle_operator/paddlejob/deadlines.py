@@ -5,14 +5,13 @@ from datetime import datetime, timedelta
 from paddle_operator.api.names import ACTIVE_DEADLINE, START_DEADLINE
 from paddle_operator.api.paddlejob import Failure, Phase
 from paddle_operator.api.resources import PADDLE_JOBS, Target
-from paddle_operator.plan import Delete, Step
+from paddle_operator.plan import LONGEST_MESSAGE, Delete, Step
 
-from .observed import Observed
+from .observed import RESOLUTION, Observed
 from .obstacles import Obstacle
 from .restarts import backoff
-from .sweep import leftovers
 from .verdicts import Question, Verdict
-from .waiting import worst_wait
+from .waiting import unstarted_in_words, worst_wait
 
 
 def missed_deadline(seen: Observed, obstacle: Obstacle | None) -> Failure | None:
@@ -48,24 +47,24 @@ def _not_started(seen: Observed, obstacle: Obstacle | None) -> Failure:
     late = f"not all pods run after {policy.start_deadline_seconds} s (runPolicy.startDeadlineSeconds)"
     wait = worst_wait(seen)
     if wait is None:
-        why = f": {obstacle.message}" if obstacle is not None else ""
+        why = f": {obstacle.message if obstacle is not None else unstarted_in_words(seen)}"
         return Failure(
             reason=START_DEADLINE,
             kind="config" if obstacle is not None else "rendezvous",
-            message=f"{late}{why}",
+            message=f"{late}{why}"[:LONGEST_MESSAGE],
             next_step="kubectl describe pod shows what the pods wait for",
             attempt=seen.job.status.attempt,
         )
-    said = f": {wait.text}" if wait.text else ""
+    said, meaning = f": {wait.text}" if wait.text else "", wait.told(seen)
     return Failure(
         role=wait.slot.role,
         rank=wait.slot.rank,
         pod=wait.name,
         node=seen.own[wait.name].spec.node_name,
         reason=START_DEADLINE,
-        kind=wait.meaning.kind,
-        message=f"{late}: {wait.slot.role} {wait.slot.rank} (pod {wait.name}) {wait.meaning.means}{said}",
-        next_step=wait.meaning.next,
+        kind=meaning.kind,
+        message=f"{late}: {wait.slot.role} {wait.slot.rank} (pod {wait.name}) {meaning.means}{said}",
+        next_step=meaning.next,
         attempt=seen.job.status.attempt,
     )
 
@@ -76,25 +75,27 @@ def active_until(seen: Observed) -> datetime | None:
     if seconds is None or status.start_time is None:
         return None
     since = max(status.start_time, status.resume_time or status.start_time)
-    return since + timedelta(seconds=seconds)
+    return since + RESOLUTION + timedelta(seconds=seconds)
 
 
 def started_by(seen: Observed) -> datetime | None:
     """From when its pods were made. None, too, once all run, and while those of an earlier try are left."""
     seconds, status = seen.job.run_policy.start_deadline_seconds, seen.job.status
-    if seconds is None or status.phase == Phase.RUNNING or seen.all_run or leftovers(seen):
+    if seconds is None or status.phase == Phase.RUNNING or seen.all_run or seen.leftovers:
         return None
     born = [pod.metadata.creation_timestamp for pod in seen.own.values()]
     asked = status.attempt_time or seen.job.metadata.creation_timestamp
     made = min((time for time in born if time is not None), default=asked)
     if asked is None or made is None:
         return None
-    return max(asked + backoff(seen.job), made) + timedelta(seconds=seconds)
+    return max(asked + backoff(seen.job), made) + RESOLUTION + timedelta(seconds=seconds)
 
 
 def expires_at(seen: Observed) -> datetime | None:
     seconds, ended = seen.job.run_policy.ttl_seconds_after_finished, seen.job.status.completion_time
-    return ended + timedelta(seconds=seconds) if seconds is not None and ended is not None else None
+    if seconds is None or ended is None:
+        return None
+    return ended + (RESOLUTION + timedelta(seconds=seconds) if seconds else timedelta())
 
 
 def expire(seen: Observed) -> Step:

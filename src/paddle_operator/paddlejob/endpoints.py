@@ -9,6 +9,9 @@
 Paddle splits endpoints at the colon, so IPv6 is no use to it.
 """
 
+from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import sha256
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
@@ -56,6 +59,16 @@ def ipv4_address(pod: Pod) -> str:
     return next((address for address in written if _is_ipv4(address)), "")
 
 
+def fingerprint(job: PaddleJob, hosts: Iterable[str]) -> str:
+    """How many peers of each role, and a hash of where they are, by rank; the list itself may be long."""
+    return f"{size(job)} {sha256(' '.join(hosts).encode()).hexdigest()[:16]}"
+
+
+def size(job: PaddleJob) -> str:
+    return "+".join(str(role.replicas) for role in job.roles.values())
+
+
+@lru_cache(maxsize=16384)  # the same few are asked for again in every turn
 def _is_ipv4(address: str) -> bool:
     try:
         IPv4Address(address)

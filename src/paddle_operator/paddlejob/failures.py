@@ -5,31 +5,33 @@ gone or cannot come back to its peers. What each means is in ends.toml; whose cl
 blame, then who ended first, as times have a resolution of one second and victims may end before their cause.
 """
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+import msgspec
+
 from paddle_operator.api.core import ContainerStatus, Pod, Terminated
-from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import (
     ADDRESS_CHANGED,
     ANNOTATION_ASYNC_PS,
+    ANNOTATION_NUDGE,
     NODE_LOST,
     POD_LOST,
     RESTARTED_ALONE,
     RESTARTED_TOO_OFTEN,
     SERVER_ENDED,
 )
-from paddle_operator.api.paddlejob import Failure, Mode, Role, read_template
+from paddle_operator.api.paddlejob import Failure, Mode, Role
 
 from . import ranks
-from .config_map import tells_wrong_peers
 from .endpoints import Slot
-from .ends import UNKNOWN, VICTIM, Meaning, meaning_of, table
+from .ends import UNKNOWN, VICTIM, Counts, Meaning, meaning_of, table
 from .hints import next_step
 from .limits import backoff_limit, incidents_in_place
 from .observed import Observed
 from .sweep import is_overdue
-from .verdicts import Question, Verdict
+from .verdicts import DISRUPTED, Question, Verdict, disruption
 
 # How long after an end that alone is not to be blamed: victims may end before the one who killed them, whose
 # launcher looks only now and then; and servers just before the workers that have stopped them.
@@ -37,7 +39,9 @@ PATIENCE = timedelta(seconds=5)
 # While one still seems to run whom its victims have given up: its node may be gone, which takes the control
 # plane most of a minute to notice.
 LONG_PATIENCE = timedelta(seconds=60)
-DISRUPTED = "DisruptionTarget"
+# What gloo says in a script whose peer is gone, where the end of its log is known.
+PEER_GONE = "PeerGone"
+_PEER_IS_GONE = re.compile(r"gloo/transport/tcp/\w+\.cc")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC) - LONG_PATIENCE
 
@@ -45,19 +49,24 @@ _NEVER = datetime.max.replace(tzinfo=UTC) - LONG_PATIENCE
 class _Suspect(NamedTuple):
     """A pod that is not as it should be."""
 
-    rank: int
-    end: datetime
     slot: Slot
     name: str
+    end: datetime
     meaning: Meaning
     reason: str
     container: str = ""
     exit_code: int | None = None
 
+    @property
+    def is_judged_by_code(self) -> bool:
+        """Nobody says what was done to it: what its process did may be the consequence of another end."""
+        return bool(self.meaning.codes) or self.meaning is UNKNOWN
+
 
 class Finding(NamedTuple):
     failure: Failure | None = None
     """Why the try has failed."""
+    counts: Counts = Counts.NOTHING
     open_until: datetime | None = None
     """Something has ended; but it is not held against anybody before then, as another end may tell more."""
 
@@ -69,11 +78,13 @@ def find_failure(seen: Observed) -> Finding:
         return Finding()
     if (until := _awaited_until(seen, suspects)) is not None:
         return Finding(open_until=until)
-    return Finding(_describe(seen, min(suspects, key=_blame), suspects))
+    cause = min(suspects, key=_blame)
+    return Finding(_describe(seen, cause, suspects), cause.meaning.counts)
 
 
-def _blame(suspect: _Suspect) -> tuple[int, datetime, Slot]:
-    return suspect.rank, suspect.end, suspect.slot
+def _blame(suspect: _Suspect) -> tuple[int, bool, datetime, Slot]:
+    """Whom first. Of errors of their own, 1 last: a script that finds its peer gone raises and ends so."""
+    return table().rank(suspect.meaning), suspect.exit_code == 1, suspect.end, suspect.slot
 
 
 def _awaited_until(seen: Observed, suspects: list[_Suspect]) -> datetime | None:
@@ -82,6 +93,8 @@ def _awaited_until(seen: Observed, suspects: list[_Suspect]) -> datetime | None:
         last, patience = min(one.end for one in suspects), PATIENCE
     elif running and all(one.meaning.kind == VICTIM for one in suspects):
         last, patience = max(one.end for one in suspects), LONG_PATIENCE
+    elif Role.WORKER in running and all(one.is_judged_by_code for one in suspects):
+        last, patience = min(one.end for one in suspects), PATIENCE
     else:
         return None
     # Clocks of nodes differ: who ended in a moment has just ended. One that is far off costs the patience.
@@ -122,7 +135,7 @@ def _suspect(seen: Observed, name: str, reason: str, end: datetime | None = None
     meaning = meaning_of((reason,), None)
     if meaning is UNKNOWN:
         meaning = meaning_of((DISRUPTED,), None)
-    return _Suspect(table().rank(meaning), end or _NEVER, seen.slots[name], name, meaning, reason)
+    return _Suspect(seen.slots[name], name, end or _NEVER, meaning, reason)
 
 
 def _failed(seen: Observed, name: str) -> _Suspect:
@@ -134,10 +147,9 @@ def _failed(seen: Observed, name: str) -> _Suspect:
     first = min((end.finished_at or _NEVER for end in ends), default=_NEVER)
     known = [reason for reason in reasons if meaning.explains(reason)]
     return _Suspect(
-        table().rank(meaning),
-        first,
         seen.slots[name],
         name,
+        first,
         meaning,
         next(iter([*known, *reasons]), "Error"),
         broken[0].name if broken else "",
@@ -147,19 +159,14 @@ def _failed(seen: Observed, name: str) -> _Suspect:
 
 def _reasons(pod: Pod, ends: list[Terminated]) -> tuple[str, ...]:
     """Why it failed, the most telling first: what was done to the pod goes before what its process did."""
-    by_others = _disruption(pod)
+    by_others = disruption(pod)
     of_container = ends[0].reason if ends else ""
     if meaning_of((of_container,), None) is UNKNOWN and pod.metadata.terminating:
         of_container = POD_LOST  # it ended because somebody deletes it
     # What the table does not know of was done by some controller all the same.
     in_general = DISRUPTED if by_others else ""
-    return tuple(filter(None, (by_others, pod.status.reason, in_general, of_container)))
-
-
-def _disruption(pod: Pod) -> str:
-    """Why others have marked it to be ended; empty if nobody has."""
-    found = pod.condition(DISRUPTED)
-    return found.reason or DISRUPTED if found is not None and found.status == "True" else ""
+    by_peer = PEER_GONE if ends and _PEER_IS_GONE.search(ends[0].message) else ""
+    return tuple(filter(None, (by_others, pod.status.reason, in_general, of_container, by_peer)))
 
 
 def _ended_servers(seen: Observed) -> list[_Suspect]:
@@ -167,12 +174,15 @@ def _ended_servers(seen: Observed) -> list[_Suspect]:
 
     So did one that was restarted in place; and one whose pod is gone did so long ago.
     """
+    names = [name for name, slot in seen.slots.items() if slot.role is Role.PS]
+    ended = [name for name in names if _ended_by_itself(seen, name)]
     return [
-        _suspect(seen, name, SERVER_ENDED, _end_of_training(seen, name) or _LONG_AGO)._replace(
+        _in_place(seen, name, SERVER_ENDED)
+        if _was_restarted(seen, name)
+        else _suspect(seen, name, SERVER_ENDED, _end_of_training(seen, name) or _LONG_AGO)._replace(
             exit_code=0, container=seen.training_container(name) if name in seen.own else ""
         )
-        for name, slot in seen.slots.items()
-        if slot.role is Role.PS and _ended_by_itself(seen, name)
+        for name in ended
     ]
 
 
@@ -199,12 +209,12 @@ def _lost(seen: Observed) -> list[_Suspect]:
     stuck = [
         _suspect(seen, name, NODE_LOST)
         for name, pod in seen.own.items()
-        if is_overdue(pod, seen.now) and seen.verdicts[name] in {*_UNDER_WAY, Verdict.UNKNOWN}
+        if is_overdue(pod, seen.now) and seen.verdicts[name] not in {Verdict.SUCCEEDED, Verdict.FAILED}
     ]
     doomed = [
         _suspect(seen, name, reason)
         for name, pod in seen.own.items()
-        if pod.metadata.terminating and seen.verdicts[name] in _UNDER_WAY and (reason := _disruption(pod))
+        if pod.metadata.terminating and seen.verdicts[name] in _UNDER_WAY and (reason := disruption(pod))
     ]
     return [*gone, *doomed, *stuck]
 
@@ -231,53 +241,65 @@ def _restarted_in_vain(seen: Observed) -> list[_Suspect]:
     if seen.job.status.failures + incidents_in_place(seen) > backoff_limit(seen.job):
         worst = max(restarted, key=lambda name: seen.restarts_in_place[name])
         return [_in_place(seen, worst, RESTARTED_TOO_OFTEN)]
-    return [_in_place(seen, name, RESTARTED_ALONE) for name in restarted if _is_alone(seen, name)]
+    return [_in_place(seen, name, RESTARTED_ALONE) for name in _alone(seen, restarted)]
 
 
-def _is_alone(seen: Observed, name: str) -> bool:
-    """Paddle would let it wait for ever: for a peer that has ended, or as a worker whom no server awaits."""
-    is_under_way = seen.verdicts[name] in _UNDER_WAY and seen.slots[name].role is not Role.PS
-    if not is_under_way or not _was_restarted(seen, name):
-        return False
-    if seen.job.spec.mode is Mode.PS:
-        return seen.job.metadata.annotations.get(ANNOTATION_ASYNC_PS) != "true"
-    ends = [
-        _end_of_training(seen, other)
-        for other, verdict in seen.verdicts.items()
-        if other != name and verdict is Verdict.SUCCEEDED
+def _alone(seen: Observed, restarted: list[str]) -> list[str]:
+    """Whom Paddle would let wait for ever: for a peer that has ended, or as one whom no server awaits."""
+    came_back = [
+        name
+        for name in restarted
+        if seen.verdicts[name] in _UNDER_WAY
+        and seen.slots[name].role is not Role.PS
+        and _was_restarted(seen, name)
     ]
-    return any(_begins_after(seen, name, end) for end in ends)
+    if seen.job.spec.mode is Mode.PS:
+        is_async = seen.job.metadata.annotations.get(ANNOTATION_ASYNC_PS) == "true"
+        return [] if is_async else came_back
+    done = [name for name, verdict in seen.verdicts.items() if verdict is Verdict.SUCCEEDED]
+    first = min((_end_of_training(seen, name) or _LONG_AGO for name in done), default=_NEVER)
+    return [name for name in came_back if done and _begins_after(seen, name, first)]
 
 
-def _begins_after(seen: Observed, name: str, end: datetime | None) -> bool:
+def _begins_after(seen: Observed, name: str, end: datetime) -> bool:
     """A peer ended before the run of this one, or before the next, if it is between two."""
     training = seen.training_status(name)
     run = training.state.running if training is not None else None
-    if run is None:
-        return True
-    return end is not None and run.started_at is not None and end <= run.started_at
+    return run is None or (run.started_at is not None and end <= run.started_at)
 
 
 def _in_place(seen: Observed, name: str, reason: str) -> _Suspect:
+    """With how it ended before it was restarted, which is the real cause."""
     status = seen.own[name].status
     restarted = [
-        one
+        (one.name, end)
         for one in (*status.container_statuses, *status.init_container_statuses)
-        if one.restart_count and (one.last_state.terminated is not None or one.state.terminated is not None)
+        if one.restart_count and (end := one.state.terminated or one.last_state.terminated)
     ]
     if not restarted:
         return _suspect(seen, name, reason)
-    container = restarted[0]
-    end = container.state.terminated or container.last_state.terminated
-    assert end is not None
+    container, end = restarted[0]
     suspect = _suspect(seen, name, reason, end.finished_at)
-    return suspect._replace(container=container.name, exit_code=end.exit_code)
+    cause, own = meaning_of((end.reason,), end.exit_code), suspect.meaning
+    if cause is not UNKNOWN and cause.kind != VICTIM:
+        own = msgspec.structs.replace(
+            own, kind=cause.kind, means=f"{own.means}; it {cause.means}", next=cause.next
+        )
+    return suspect._replace(meaning=own, container=container, exit_code=end.exit_code)
 
 
 def _moved(seen: Observed) -> list[_Suspect]:
     """Somebody has another address than peers were told. Who it is, nobody has kept."""
     name = next(iter(seen.started), None)
-    return [_suspect(seen, name, ADDRESS_CHANGED)] if name and tells_wrong_peers(seen) else []
+    return [_suspect(seen, name, ADDRESS_CHANGED)] if name and _are_misled(seen) else []
+
+
+def _are_misled(seen: Observed) -> bool:
+    if seen.own_config_map is not None or seen.job.found_by_name:
+        return seen.tells_wrong_peers
+    # A wrong list was taken away, and somebody had begun with it all the same; others were woken for it.
+    waiting = [pod for name, pod in seen.own.items() if name not in seen.started]
+    return any(ANNOTATION_NUDGE in pod.metadata.annotations for pod in waiting)
 
 
 def _broken_containers(seen: Observed, name: str) -> list[ContainerStatus]:
@@ -318,9 +340,7 @@ def _describe(seen: Observed, suspect: _Suspect, suspects: list[_Suspect]) -> Fa
 
 def _facts(seen: Observed, suspect: _Suspect) -> dict[str, str]:
     """What the template says of the container."""
-    pod = read_template(seen.job.roles[suspect.slot.role].template).get("spec") or {}
-    containers = [*(pod.get("initContainers") or ()), *(pod.get("containers") or ())]
-    container: Manifest = next((one for one in containers if one.get("name") == suspect.container), {})
+    container = seen.container_in_template(suspect.slot.role, suspect.container)
     limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
     facts = {"pod": suspect.name, "container": suspect.container, "image": container.get("image") or ""}
     return facts | ({"limit": str(limit)} if limit else {})

@@ -3,7 +3,7 @@
 from paddle_operator.api.names import ADDRESS_CHANGED
 from paddle_operator.api.paddlejob import Failure, Mode, PaddleJob, read_template
 
-from .ends import Counts, meaning_of
+from .ends import Counts
 from .observed import Observed
 from .verdicts import Verdict
 
@@ -34,21 +34,24 @@ def incidents_in_place(seen: Observed) -> int:
     return max(restarts, default=0) if seen.job.spec.mode is Mode.COLLECTIVE else sum(restarts)
 
 
-def counted(seen: Observed, failure: Failure) -> tuple[int, int]:
+def counted(seen: Observed, failure: Failure, counts: Counts) -> tuple[int, int]:
     """Failures and disruptions of the job's whole life, once this is counted too."""
     failures, disruptions = seen.job.status.failures + incidents_in_place(seen), seen.job.status.disruptions
-    counts = meaning_of((failure.reason,), failure.exit_code).counts
-    if counts is Counts.NOTHING:
-        return failures, disruptions
-    if counts is Counts.DISRUPTION:
-        # A node that was restarted has restarted the containers too: that is one and the same.
-        same = failure.reason == ADDRESS_CHANGED and incidents_in_place(seen) > 0
-        return failures - same, disruptions + 1
-    # One that was restarted in place has been counted with the others of that kind.
-    in_place = seen.restarts_in_place.get(failure.pod, 0) and seen.verdicts[failure.pod] is not Verdict.FAILED
-    return failures + (0 if in_place else 1), disruptions
+    match counts:
+        case Counts.DISRUPTION:
+            # A node that was restarted has restarted the containers too: that is one and the same.
+            same = failure.reason == ADDRESS_CHANGED and incidents_in_place(seen) > 0
+            return failures - same, disruptions + 1
+        case Counts.FAILURE:
+            # One that was restarted in place has been counted with the others of that kind.
+            in_place = seen.restarts_in_place.get(failure.pod, 0)
+            is_counted = in_place and seen.verdicts[failure.pod] is not Verdict.FAILED
+            return failures + (0 if is_counted else 1), disruptions
+    return failures, disruptions
 
 
-def may_restart(seen: Observed, failure: Failure) -> bool:
-    failures, disruptions = counted(seen, failure)
-    return failures <= backoff_limit(seen.job) and disruptions <= max_disruptions(seen.job)
+def may_restart(seen: Observed, failure: Failure, counts: Counts) -> bool:
+    """What has not become more is within its limit, also if that was lowered since."""
+    before, (failures, disruptions) = seen.job.status, counted(seen, failure, counts)
+    is_tolerated = failures <= max(before.failures, backoff_limit(seen.job))
+    return is_tolerated and disruptions <= max(before.disruptions, max_disruptions(seen.job))

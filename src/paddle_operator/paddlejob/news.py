@@ -36,7 +36,7 @@ def write_status(seen: Observed, status: PaddleJobStatus) -> tuple[Step, ...]:
     events = tuple(
         Emit(target, warning=_is_warning(condition), reason=condition.reason, message=condition.message)
         for condition in status.conditions
-        if _is_news(seen.job, condition)
+        if _is_news(seen.job, status, condition)
     )
     return ((SetStatus(target, changes),), *((events,) if events else ()))
 
@@ -83,8 +83,10 @@ def _is_warning(condition: Condition) -> bool:
 _NO_NEWS = frozenset({JOB_ENDED, PODS_START, RESTARTING, SUSPENDED})
 
 
-def _is_news(job: PaddleJob, condition: Condition) -> bool:
-    """Each condition is told once, when it comes to hold."""
+def _is_news(job: PaddleJob, status: PaddleJobStatus, condition: Condition) -> bool:
+    """Each condition is told once, when it comes to hold; and each restart."""
+    if condition.type == RESTARTING and condition.status == "True" and status.restarts > job.status.restarts:
+        return True
     taken_back = condition.status == "False" and (
         condition.reason in _NO_NEWS or condition.type == RESTARTING
     )

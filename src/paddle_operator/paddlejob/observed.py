@@ -1,14 +1,23 @@
 """Everything that a decision about one PaddleJob may look at."""
 
+import re
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Any
 
 import msgspec
 
 from paddle_operator.api.core import ConfigMap, ContainerStatus, Pod, Service
 from paddle_operator.api.meta import find_condition
-from paddle_operator.api.names import CREATED, LABEL_ATTEMPT, TRAINING_CONTAINER, pod_name
+from paddle_operator.api.names import (
+    ANNOTATION_PEERS,
+    CREATED,
+    LABEL_ATTEMPT,
+    LABEL_RES_TYPE,
+    TRAINING_CONTAINER,
+    pod_name,
+)
 from paddle_operator.api.paddlejob import (
     PaddleJob,
     PaddleJobStatus,
@@ -20,7 +29,7 @@ from paddle_operator.api.paddlejob import (
 from paddle_operator.plan import Refusal
 
 from . import ranks
-from .endpoints import Slot, ipv4_address, slots_of
+from .endpoints import Slot, fingerprint, ipv4_address, size, slots_of
 from .labels import attempt_of
 from .verdicts import Verdict, has_started, judge, training_status
 
@@ -33,6 +42,8 @@ class Settings:
 
 
 NO_SETTINGS = Settings()
+# Times are stored in whole seconds, cut: who counts from one of them adds this, so as never to be early.
+RESOLUTION = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,26 @@ class Observed:
         }
 
     @cached_property
+    def leftovers(self) -> tuple[Pod | ConfigMap | Service, ...]:
+        """Of earlier tries; and a list of peers that is wrong, as long as nobody has begun with it."""
+        others = [pod for name, pod in self._of_job.items() if name not in self.own]
+        pods = [pod for pod in others if self._had_slot(pod)]
+        services = [one for one in self.own_services if one.metadata.name not in self.slots]
+        found = self.config_map
+        is_ours = found is not None and found.metadata.controlled_by(self.job.uid)
+        is_old = is_ours and self.own_config_map is None
+        is_wrong = not self.started and self.tells_wrong_peers
+        return (*pods, *services, *((found,) if found is not None and (is_old or is_wrong) else ()))
+
+    def _had_slot(self, pod: Pod) -> bool:
+        """One that names the job as its owner, but fills no slot that it ever had, is not ours to delete."""
+        if pod.metadata.name in self.slots:
+            return True
+        slot = rf"{re.escape(self.job.metadata.name)}-({'|'.join(Role)})-\d+"
+        is_marked = bool({LABEL_ATTEMPT, LABEL_RES_TYPE} & pod.metadata.labels.keys())
+        return is_marked and re.fullmatch(slot, pod.metadata.name) is not None
+
+    @cached_property
     def own_services(self) -> tuple[Service, ...]:
         return tuple(one for one in self.services if one.metadata.controlled_by(self.job.uid))
 
@@ -117,6 +148,27 @@ class Observed:
         if found is None or not found.metadata.controlled_by(self.job.uid):
             return None
         return found if attempt_of(found.metadata) == self.job.status.attempt else None
+
+    @property
+    def _told_peers(self) -> str:
+        """What the map of this try lists, in short; empty if there is none, or if it is the Go operator's."""
+        found = self.own_config_map
+        return found.metadata.annotations.get(ANNOTATION_PEERS, "") if found is not None else ""
+
+    @property
+    def was_resized(self) -> bool:
+        """The list is of another number of peers: the job was suspended and resumed, or will be, unseen."""
+        return bool(self._told_peers) and self._told_peers.partition(" ")[0] != size(self.job)
+
+    @cached_property
+    def tells_wrong_peers(self) -> bool:
+        """The map of this try lists other hosts than there are: a pod has got another address since, say."""
+        if not self._told_peers:
+            return False
+        if self.job.found_by_name:
+            return self._told_peers != fingerprint(self.job, map(self.job.service_host, self.slots))
+        hosts = [self.addresses.get(name, "") for name in self.slots]
+        return all(hosts) and self._told_peers != fingerprint(self.job, hosts)  # else not known, or not yet
 
     @cached_property
     def verdicts(self) -> dict[str, Verdict]:
@@ -186,18 +238,47 @@ class Observed:
 
     @cached_property
     def restarts_in_place(self) -> dict[str, int]:
-        """How often containers of each pod were restarted by their kubelet, as the template may ask."""
+        """How often containers of each pod were restarted by their kubelet, where the template asks for it.
+
+        Side-cars among the init containers are always restarted: that says nothing of training.
+        """
         return {
             name: sum(
                 one.restart_count
                 for one in (*pod.status.init_container_statuses, *pod.status.container_statuses)
+                if one.restart_count and one.name not in self._sidecars[self.slots[name].role]
             )
+            if pod.spec.restart_policy == "OnFailure"
+            else 0
             for name, pod in self.own.items()
         }
 
     @cached_property
+    def _sidecars(self) -> dict[Role, frozenset[str]]:
+        initial = {role: pod.get("initContainers") or () for role, pod in self.templates.items()}
+        return {
+            role: frozenset(one.get("name", "") for one in found if one.get("restartPolicy") == "Always")
+            for role, found in initial.items()
+        }
+
+    @cached_property
+    def templates(self) -> dict[Role, dict[str, Any]]:
+        """The pods of each role as their user wrote them; to be read only."""
+        return {role: read_template(spec.template).get("spec") or {} for role, spec in self.job.roles.items()}
+
+    def container_in_template(self, role: Role, name: str) -> dict[str, Any]:
+        pod = self.templates[role]
+        containers = [*(pod.get("initContainers") or ()), *(pod.get("containers") or ())]
+        return next((one for one in containers if one.get("name") == name), {})
+
+    @cached_property
     def is_trained(self) -> bool:
-        """Every worker ended well. Servers do not count: they serve until they are stopped."""
+        """Every worker ended well. Servers do not count: they serve until they are stopped.
+
+        Of fewer workers than began, that says nothing.
+        """
+        if self.was_resized:
+            return False
         workers = [name for name, slot in self.slots.items() if slot.role is not Role.PS]
         return bool(workers) and all(self.verdicts.get(name) is Verdict.SUCCEEDED for name in workers)
 
@@ -227,7 +308,4 @@ class Observed:
     @cached_property
     def _training_containers(self) -> dict[Role, str]:
         """By the template: what others have put into the live pod before it does not train."""
-        return {
-            role: training_container_of(read_template(spec.template).get("spec")).get("name", "")
-            for role, spec in self.job.roles.items()
-        }
+        return {role: training_container_of(pod).get("name", "") for role, pod in self.templates.items()}

@@ -38,7 +38,7 @@ class Promises:
     """
 
     def __init__(self) -> None:
-        self._first: dict[tuple[str, int], int] = {}
+        self._first: dict[tuple[str, int, int], int] = {}
 
     def to(self, job: PaddleJob, live: Iterable[PaddleJob]) -> int:
         """The first port for a job, the same whenever it asks; 0: other live Host jobs hold too many."""
@@ -55,9 +55,9 @@ class Promises:
         return self._first[mine] or self._first.pop(mine)
 
 
-def _promised(job: PaddleJob) -> tuple[str, int]:
+def _promised(job: PaddleJob) -> tuple[str, int, int]:
     """To whom: a job that was suspended may come back with more pods, and needs other ports."""
-    return job.uid, job.status.attempt
+    return job.uid, job.status.attempt, ports_needed(job)
 
 
 def _block(job: PaddleJob, first: int) -> range:
@@ -65,7 +65,10 @@ def _block(job: PaddleJob, first: int) -> range:
 
 
 def are_due(seen: Observed) -> bool:
-    return seen.job.on_host_network and not seen.job.status.host_port and bool(seen.missing)
+    """Not of a job that is suspended, which may come back with another number of pods."""
+    job = seen.job
+    is_idle = job.run_policy.suspend or job.status.phase == Phase.SUSPENDED or job.status.finished
+    return job.on_host_network and not (is_idle or job.status.host_port) and bool(seen.missing)
 
 
 def with_ports(seen: Observed) -> PaddleJobStatus:

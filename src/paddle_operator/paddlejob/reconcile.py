@@ -11,7 +11,7 @@ from paddle_operator.plan import Create, Emit, Plan, Step
 
 from . import ports
 from .cleanup import clean_up
-from .config_map import missing_config_map, was_resized
+from .config_map import missing_config_map
 from .deadlines import active_until, expire, expires_at, missed_deadline, started_by
 from .failures import find_failure
 from .finalizer import release
@@ -34,7 +34,7 @@ from .status import (
     swept_status,
 )
 from .suspension import is_suspended
-from .sweep import leftovers, next_look, sweep
+from .sweep import next_look, sweep
 from .waiting import next_wonder
 
 # Not everything that stands in the way is shown to us when it goes: somebody else's config map is not.
@@ -51,10 +51,10 @@ def reconcile(seen: Observed) -> Plan:
         return _after_the_end(seen)
     if is_suspended(seen) or job.status.phase == Phase.SUSPENDED:
         return _suspended(seen)
-    if was_resized(seen) and not seen.is_trained:
+    if seen.was_resized:
         return _begun_anew(seen, resized_status(seen))
 
-    left = leftovers(seen)
+    left = seen.leftovers
     obstacle = find_obstacle(seen) if not left else None
     if not seen.is_trained and (late := missed_deadline(seen, obstacle)):
         return _end(seen, failed_status(seen, late))
@@ -63,11 +63,11 @@ def reconcile(seen: Observed) -> Plan:
     if (pause := backed_off_until(seen)) is not None:
         return _plan(wake_at=_earliest(pause, *_deadlines(seen)))
 
-    failure, open_until = find_failure(seen)
-    if failure is not None and may_restart(seen, failure):
-        return _begun_anew(seen, restarted_status(seen, failure))
+    failure, counts, open_until = find_failure(seen)
+    if failure is not None and may_restart(seen, failure, counts):
+        return _begun_anew(seen, restarted_status(seen, failure, counts))
     if failure is not None:
-        return _end(seen, failed_status(seen, failure))
+        return _end(seen, failed_status(seen, failure, counts))
     blocked = obstacle is not None and obstacle.stops_creation
     if not blocked and ports.are_due(seen):
         # Written before the first pod, so that they are the same after a crash.
@@ -111,7 +111,7 @@ def _suspended(seen: Observed) -> Plan:
     """It shall be, is, or shall not be any more: then it is resumed, once its old pods are gone."""
     if seen.job.status.phase != Phase.SUSPENDED:
         return _begun_anew(seen, suspended_status(seen))
-    if is_suspended(seen) or leftovers(seen):
+    if is_suspended(seen) or seen.leftovers:
         return _swept(seen)
     return _plan(*write_status(seen, resumed_status(seen)))
 
@@ -189,7 +189,8 @@ def _write_due(seen: Observed, status: PaddleJobStatus) -> datetime | None:
 
 
 def _deadlines(seen: Observed) -> tuple[datetime | None, ...]:
-    if seen.job.run_policy.suspend:
+    """None of a job that is suspended: what was counted before is not counted on."""
+    if seen.job.run_policy.suspend or seen.job.status.phase == Phase.SUSPENDED:
         return ()
     return active_until(seen), started_by(seen)
 

@@ -15,16 +15,17 @@ from paddle_operator.api.meta import find_condition
 from paddle_operator.api.names import RESTARTING
 from paddle_operator.api.paddlejob import Failure, PaddleJob, PaddleJobStatus, Phase
 
+from .ends import Counts
 from .limits import backoff_limit, counted, max_disruptions
-from .observed import Observed
+from .observed import RESOLUTION, Observed
 
 FIRST_BACKOFF_SECONDS = 1
 LONGEST_BACKOFF_SECONDS = 300
 
 
-def begin_again(seen: Observed, failure: Failure) -> PaddleJobStatus:
+def begin_again(seen: Observed, failure: Failure, counts: Counts) -> PaddleJobStatus:
     """The status that starts the next try; its conditions are for status.py to say."""
-    failures, disruptions = counted(seen, failure)
+    failures, disruptions = counted(seen, failure, counts)
     status = seen.job.status
     return msgspec.structs.replace(
         next_attempt(seen),
@@ -62,7 +63,8 @@ def backoff(job: PaddleJob) -> timedelta:
 def backed_off_until(seen: Observed) -> datetime | None:
     """None: it may begin, or has."""
     began = seen.job.status.attempt_time
-    if began is None or seen.own or (until := began + backoff(seen.job)) <= seen.now:
+    pause = backoff(seen.job)
+    if began is None or seen.own or not pause or (until := began + RESOLUTION + pause) <= seen.now:
         return None
     return until
 

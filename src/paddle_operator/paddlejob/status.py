@@ -18,6 +18,7 @@ from paddle_operator.api.paddlejob import Failure, PaddleJobStatus, Phase, PodRe
 from paddle_operator.api.resources import PODS
 
 from . import conditions, ranks
+from .ends import Counts
 from .limits import counted
 from .observed import Observed
 from .obstacles import Obstacle
@@ -44,16 +45,16 @@ def next_status(seen: Observed, obstacle: Obstacle | None) -> PaddleJobStatus:
     return _ended(seen, status) if status.finished else status
 
 
-def failed_status(seen: Observed, failure: Failure) -> PaddleJobStatus:
+def failed_status(seen: Observed, failure: Failure, counts: Counts = Counts.NOTHING) -> PaddleJobStatus:
     """Of a job that has failed for good."""
-    failures, disruptions = counted(seen, failure)
+    failures, disruptions = counted(seen, failure, counts)
     status = _replace(_with_counts(seen), phase=Phase.FAILED, failures=failures, disruptions=disruptions)
     told = conditions.on_failure(seen, failure, status)
     return _ended(seen, _replace(status, failure=failure, conditions=told))
 
 
-def restarted_status(seen: Observed, failure: Failure) -> PaddleJobStatus:
-    status = begin_again(seen, failure)
+def restarted_status(seen: Observed, failure: Failure, counts: Counts) -> PaddleJobStatus:
+    status = begin_again(seen, failure, counts)
     return _replace(status, conditions=conditions.on_restart(seen, failure, status))
 
 
@@ -70,7 +71,12 @@ def resized_status(seen: Observed) -> PaddleJobStatus:
 
 
 def swept_status(seen: Observed) -> PaddleJobStatus:
-    return _replace(seen.job.status, conditions=conditions.while_swept(seen))
+    return _replace(
+        seen.job.status,
+        mode=seen.job.spec.mode,
+        observed_generation=seen.job.metadata.generation,
+        conditions=conditions.while_swept(seen),
+    )
 
 
 def _ended(seen: Observed, status: PaddleJobStatus) -> PaddleJobStatus:

@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from paddle_operator.api.core import ENDED_PHASES, ContainerStatus, Pod
 
+DISRUPTED = "DisruptionTarget"
+"""The condition of a pod that the cluster is about to end, or has ended."""
+
 
 class Verdict(StrEnum):
     """Where one pod is; the values are the counters of the status."""
@@ -27,6 +30,9 @@ class Question(NamedTuple):
 def judge(pod: Pod, training_container: str) -> Verdict:
     training = training_status(pod, training_container)
     end = training.state.terminated if training is not None else None
+    if disruption(pod) and (end is not None or pod.status.phase in ENDED_PHASES):
+        # It was told to end, and did so politely perhaps: that is not to have come to an end.
+        return Verdict.FAILED
     if end is not None and end.exit_code == 0 and not pod.status.reason:
         # Whatever becomes of the side-cars. (A pod with a reason was ended from outside, politely.)
         return Verdict.SUCCEEDED
@@ -42,6 +48,12 @@ def judge(pod: Pod, training_container: str) -> Verdict:
         case "Running":
             return Verdict.RUNNING if training is not None and training.ready else Verdict.STARTING
     return Verdict.PENDING
+
+
+def disruption(pod: Pod) -> str:
+    """Why others have marked it to be ended; empty if nobody has."""
+    found = pod.condition(DISRUPTED)
+    return (found.reason or DISRUPTED) if found is not None and found.status == "True" else ""
 
 
 def has_started(pod: Pod, training_container: str) -> bool:

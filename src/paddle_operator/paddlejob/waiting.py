@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from paddle_operator.api.core import ContainerStatus, Pod
 from paddle_operator.api.names import CONFIG_MAP_MISSING, SLOW_START
-from paddle_operator.api.paddlejob import PaddleJob, read_template
 
 from .endpoints import Slot
 from .ends import Meaning, meaning_of_waiting, table
@@ -25,7 +24,13 @@ class Wait(NamedTuple):
     reason: str
     """One word for all of a kind: a kubelet says ErrImagePull and ImagePullBackOff in turn."""
     meaning: Meaning
+    """With gaps, until it is told."""
     text: str
+    container: str
+
+    def told(self, seen: Observed) -> Meaning:
+        image = seen.container_in_template(self.slot.role, self.container).get("image") or ""
+        return self.meaning.told({"image": image, "pod": self.name, "container": self.container})
 
 
 def find_wait(seen: Observed) -> tuple[str, str] | None:
@@ -33,11 +38,16 @@ def find_wait(seen: Observed) -> tuple[str, str] | None:
     waits = _waits(seen)
     if not waits:
         return None
-    return min(waits).reason, in_words(waits)
+    first = min(waits, key=_telling)
+    return first.reason, _in_words(seen, first, len(waits))
 
 
 def worst_wait(seen: Observed) -> Wait | None:
-    return min(_waits(seen), default=None)
+    return min(_waits(seen), key=_telling, default=None)
+
+
+def _telling(wait: Wait) -> tuple[int, Slot]:
+    return wait.rank, wait.slot
 
 
 def next_wonder(seen: Observed) -> datetime | None:
@@ -51,23 +61,33 @@ def is_slow(seen: Observed) -> bool:
     return any(_is_slow(pod, seen.now) for name, pod in seen.own.items() if name not in seen.started)
 
 
-def mounted_config_maps(job: PaddleJob) -> tuple[str, ...]:
+def mounted_config_maps(seen: Observed) -> tuple[str, ...]:
     """Those without which a pod stays ContainerCreating, and only an event of its kubelet says why."""
     names: dict[str, None] = {}
-    for role in job.roles.values():
-        for volume in (read_template(role.template).get("spec") or {}).get("volumes") or ():
+    for pod in seen.templates.values():
+        for volume in pod.get("volumes") or ():
             found = volume.get("configMap") or {}
             if found.get("name") and not found.get("optional"):
                 names[found["name"]] = None
     return tuple(names)
 
 
-def in_words(waits: list[Wait]) -> str:
-    first = min(waits)
-    others = f" ({len(waits)} pods wait)" if len(waits) > 1 else ""
+def _in_words(seen: Observed, first: Wait, count: int) -> str:
+    others = f" ({count} pods wait)" if count > 1 else ""
     said = f": {first.text}" if first.text else ""
-    who = f"{first.slot.role} {first.slot.rank} (pod {first.name})"
-    return f"{who} {first.meaning.means}{said}{others}; {first.meaning.next}"
+    who, meaning = f"{first.slot.role} {first.slot.rank} (pod {first.name})", first.told(seen)
+    return f"{who} {meaning.means}{said}{others}; {meaning.next}"
+
+
+def unstarted_in_words(seen: Observed) -> str:
+    """Of pods of which nothing is known but that they have not begun."""
+    late = [(name, pod) for name, pod in seen.own.items() if name not in seen.started]
+    if not late:
+        return "not all pods are there" if seen.missing else "not all are ready"
+    name, pod = late[0]
+    runs = [one.name for one in pod.status.init_container_statuses if one.state.running is not None]
+    slot, doing = seen.slots[name], f"its init container {runs[0]} still runs" if runs else "it has not begun"
+    return f"{slot.role} {slot.rank} (pod {name}): {doing} ({len(late)} of {len(seen.slots)} pods wait)"
 
 
 def _waits(seen: Observed) -> list[Wait]:
@@ -105,17 +125,10 @@ def _found(seen: Observed, name: str, reason: str, text: str, container: str = "
     meaning = meaning_of_waiting(reason)
     if meaning is None:
         return None
-    slot = seen.slots[name]
-    facts = {"image": _image(seen, slot, container), "pod": name, "container": container}
     # Its first words tell only that it will try again.
     cause = " ".join(text.rpartition("ErrImagePull: ")[2].split())[:LONGEST_TEXT]
-    return Wait(table().waiting.index(meaning), slot, name, meaning.reasons[0], meaning.told(facts), cause)
-
-
-def _image(seen: Observed, slot: Slot, container: str) -> str:
-    pod = read_template(seen.job.roles[slot.role].template).get("spec") or {}
-    containers = [*(pod.get("initContainers") or ()), *(pod.get("containers") or ())]
-    return next((one.get("image") or "" for one in containers if one.get("name") == container), "")
+    rank = table().waiting.index(meaning)
+    return Wait(rank, seen.slots[name], name, meaning.reasons[0], meaning, cause, container)
 
 
 def _is_slow(pod: Pod, now: datetime) -> bool:

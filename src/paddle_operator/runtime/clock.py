@@ -13,31 +13,36 @@ def wall_clock() -> datetime:
     return datetime.now(UTC)
 
 
+def _since_boot() -> float:
+    """Goes on while the machine sleeps, where there is such a clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
 class SteadyClock:
     """Times in objects are the server's, so it is that clock by which a deadline passes.
 
-    Its first answer sets ours, whatever this machine's own clock says; from then on ours goes by itself and
-    follows the server's only slowly. So when somebody sets either clock by an hour, no job is an hour older.
+    Its first answer sets ours, whatever this machine's own clock says; from then on ours goes by itself. When
+    the server's is set forward, ours follows only slowly, and when it is set back, at once: so whichever
+    clock somebody sets by an hour, nothing is taken to be an hour older than it is. Late is the lesser harm.
     """
 
     def __init__(
         self,
         wall: Callable[[], datetime] = wall_clock,
-        monotonic: Callable[[], float] = time.monotonic,
+        steady: Callable[[], float] = _since_boot,
     ) -> None:
-        self._monotonic = monotonic
-        self._set_to, self._set_at = wall(), monotonic()
+        self._steady = steady
+        self._set_to, self._set_at = wall(), steady()
         self._has_been_told = False
 
     def __call__(self) -> datetime:
-        return self._set_to + timedelta(seconds=self._monotonic() - self._set_at)
+        return self._set_to + timedelta(seconds=self._steady() - self._set_at)
 
     def heed(self, told: datetime) -> None:
         """What the server has just said, in whole seconds."""
         now = self()
         target = min(max(now, told), told + RESOLUTION)
         if self._has_been_told:
-            most = LARGEST_CORRECTION * timedelta(seconds=self._monotonic() - self._set_at)
-            target = min(max(target, now - most), now + most)
-        self._set_to, self._set_at = target, self._monotonic()
+            target = min(target, now + LARGEST_CORRECTION * timedelta(seconds=self._steady() - self._set_at))
+        self._set_to, self._set_at = target, self._steady()
         self._has_been_told = True
