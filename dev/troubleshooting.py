@@ -104,7 +104,7 @@ COUNTING = """
 | `disruptions` | `maxDisruptions` | 3 | {disruptions} |
 
 The job fails for good with the end that goes beyond its limit. The condition `Restarting`, and `Failed` after
-a restart, say how much is used up: `failures 1 of 2 (backoffLimit), disruptions 0 of 3 (maxDisruptions)`. A
+a restart, say how much is used up: `failures 1 (backoffLimit 2), disruptions 0 (maxDisruptions 3)`. A
 restart is one of the whole job. Restarts in place (`restartPolicy: OnFailure`) count as failures, too; in
 Collective mode, where everybody fails with the first, one that takes all pods along counts once. Details are
 in [paddlejob.md](paddlejob.md).

@@ -2,8 +2,8 @@
 
 Each invariant is a function named like a sentence, with its number in the docstring, that says whether it
 holds. 26 (the end is that of an undisturbed life) and 27 (also after lost watch events and a list) are in
-oracle.py. Not here, because nothing does it yet: 7 (attempts), 10 (gangs), 12 (elastic), 18 (two leaders),
-19 (clock jumps), 23 (SampleJob), 29 (edits).
+oracle.py. Not here, because nothing does it yet: 10 (gangs), 12 (elastic), 18 (two leaders), 23 (SampleJob),
+29 (edits).
 """
 
 from invariants_at_rest import AT_REST

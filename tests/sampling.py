@@ -1,6 +1,6 @@
 """Sweeps of the simulator are long: `make unit` lives a sample of each, `make simulate` all of it.
 
-Which half is drawn by SAMPLE, a word that the run prints in its first lines and that draws the same again.
+Which part is drawn by SAMPLE, a word that the run prints in its first lines and that draws the same again.
 """
 
 import os
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 WHOLE = os.environ.get("SIMULATE") == "all"
 SAMPLE = os.environ.get("SAMPLE", "0")
-SHARE = 0.5
+SHARE = 0.15
 
 
 def header() -> str:

@@ -344,9 +344,10 @@ def services_are_forgotten(patch: MonkeyPatch) -> None:
 def a_map_is_changed_while_pods_start(patch: MonkeyPatch) -> None:
     def restless(seen: Observed) -> Plan:
         if seen.own_config_map is not None and 0 < len(seen.started) < len(seen.slots):
-            body = {"data": {"PADDLE_JOB_ID": seen.own_config_map.metadata.resource_version}}
+            body = {"data": {"PADDLE_JOB_ID": "another"}}
             patched = Patch(Target.of(CONFIG_MAPS, seen.own_config_map), body, "change")
-            return replace(reconcile.reconcile(seen), steps=((patched,),))
+            plan = reconcile.reconcile(seen)
+            return replace(plan, steps=((patched,), *plan.steps))
         return reconcile.reconcile(seen)
 
     patch.setattr(app, "reconcile", restless)

@@ -294,7 +294,7 @@ async def test_a_pod_on_a_node_that_is_gone_is_deleted_by_force_if_the_job_asks_
     try:
         cluster.kubectl("delete", "pod", "job-worker-0", "--wait=false")
         await cluster.world.condition("job", "Restarting", "True", "NodeLost")
-        stuck = await cluster.world.job_until("job", lambda job: "by force" in message_of(job, "Restarting"))
+        stuck = await cluster.world.job_until("job", lambda job: "by force" in message_of(job, "Created"))
         new = await cluster.world.pod_until("job-worker-0", lambda pod: pod.metadata.uid != old.metadata.uid)
         assert processes_of(old), "the node is away, not what runs on it"
     finally:
@@ -306,7 +306,7 @@ async def test_a_pod_on_a_node_that_is_gone_is_deleted_by_force_if_the_job_asks_
     last = await cluster.world.pod_until("job-worker-0", lambda pod: pod.status.phase == "Succeeded")
     assert last.metadata.uid == new.metadata.uid, "the kubelet that came back has left it alone"
     assert not processes_of(old), "and has ended what nobody knows any more"
-    outcomes["node that is gone"] = f"NodeLost, {message_of(stuck, 'Restarting')}; {in_short(job)}"
+    outcomes["node that is gone"] = f"NodeLost, {message_of(stuck, 'Created')}; {in_short(job)}"
 
 
 def message_of(job: PaddleJob, kind: str) -> str:

@@ -127,7 +127,7 @@ def test_a_loss_is_shown_as_a_table(tmp_path: Path) -> None:
 
 # Restarts, and what is known of a failure.
 
-USED = "failures 1 of 3 (backoffLimit), disruptions 0 of 3 (maxDisruptions)"
+USED = "failures 1 (backoffLimit 3), disruptions 0 (maxDisruptions 3)"
 
 
 def restarted(phase: str, restarts: int = 1, **status: Any) -> PaddleJob:
