@@ -290,7 +290,7 @@ def _in_place(seen: Observed, name: str, reason: str) -> _Suspect:
 
 def _moved(seen: Observed) -> list[_Suspect]:
     """Somebody has another address than peers were told. Who it is, nobody has kept."""
-    name = next(iter(seen.started), None)
+    name = next((name for name in seen.own if name in seen.started), None)
     return [_suspect(seen, name, ADDRESS_CHANGED)] if name and _are_misled(seen) else []
 
 
