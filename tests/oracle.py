@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from invariants_of_peers import PORTS_OF_A_POD
 from simulated import Life, live
-from simulated_history import slots_of
+from simulated_history import owner_of, slots_of
 from simulated_kubelet import NODE_ADDRESS
 from workloads import LIVES
 
@@ -57,7 +57,7 @@ def end_of(life: Life) -> Manifest:
         aliases[document["metadata"]["uid"]] = f"{kind} {key.name}"
     ports = _ports_from_zero(life)
     return {
-        f"{kind} {key.name}": _without_volatile(_renamed(document, aliases, ports))
+        f"{kind} {key.name}": _without_volatile(_renamed(document, aliases, _ports_of(document, ports)))
         for (kind, key), document in sorted(life.history.objects.items(), key=lambda item: item[0][1])
         if kind != EVENTS
     }
@@ -89,14 +89,18 @@ def _differences(found: Any, expected: Any, path: str = "") -> Iterator[str]:
         yield f"{path} is {found!r}, was {expected!r}"
 
 
-def _ports_from_zero(life: Life) -> dict[str, str]:
+def _ports_from_zero(life: Life) -> dict[str, dict[str, str]]:
     """Of jobs that run at once, any may be the first to choose its ports: each counts its own."""
-    ports: dict[str, str] = {}
+    ports: dict[str, dict[str, str]] = {}
     for job in life.jobs.values():
         first = job["status"].get("hostPort", 0)
         block = PORTS_OF_A_POD * len(slots_of(job)) if first else 0
-        ports |= {str(first + number): str(number) for number in range(block)}
+        ports[job["metadata"]["uid"]] = {str(first + number): str(number) for number in range(block)}
     return ports
+
+
+def _ports_of(document: Manifest, ports: dict[str, dict[str, str]]) -> dict[str, str]:
+    return ports.get(owner_of(document) or document["metadata"]["uid"], {})
 
 
 def _renamed(document: Manifest, aliases: dict[str, str], ports: dict[str, str]) -> Manifest:
