@@ -127,3 +127,11 @@ def test_no_message_is_longer_than_a_screen_or_moves_the_cursor() -> None:
 def test_a_name_that_is_nothing_like_a_field_gets_no_guess() -> None:
     (message,) = found(trainer={})
     assert "did you mean" not in message
+
+
+def test_a_field_that_stands_one_level_too_high_is_shown_its_place() -> None:
+    inner = {"type": "object", "properties": {"limit": NUMBER}}
+    schema = {"type": "object", "properties": {"limits": TEXT, "policy": inner}}
+    assert [str(problem) for problem in check({"limit": 1}, schema, "")] == [
+        "limit: no such field; it belongs in policy"
+    ]

@@ -130,6 +130,9 @@ def _pattern_advice(schema: Schema) -> str:
 
 
 def _suggestion(name: str, properties: Schema) -> str:
+    deeper = [one for one, schema in properties.items() if name in schema.get("properties", {})]
+    if deeper:
+        return f"; it belongs in {deeper[0]}"
     near = difflib.get_close_matches(name, properties, n=1, cutoff=0.75)
     return f"; did you mean {near[0]}?" if near else "; remove it or correct its name"
 
