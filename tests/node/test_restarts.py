@@ -30,7 +30,7 @@ pytestmark = pytest.mark.node
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "03-checkpoint"
 DONE = re.compile(r"^done step=(\d+) loss=(\S+) parameters=(\S+)$", re.MULTILINE)
-STEPS, MANY_STEPS = "600", "2000"
+STEPS, MANY_STEPS = "600", "8000"
 LAUNCHER = "python -m paddle.distributed.launch train_checkpoint.py"
 TRAINER = "/opt/paddle/bin/python -u train_checkpoint.py"
 PLAIN = "python train_checkpoint.py"
