@@ -363,16 +363,6 @@ def failed_pods_are_not_counted(patch: MonkeyPatch) -> None:
     patch.setattr(status, "_role_status", kind)
 
 
-def a_try_is_swept_before_it_is_counted(patch: MonkeyPatch) -> None:
-    def hasty(seen: Observed) -> Plan:
-        plan = reconcile.reconcile(seen)
-        return replace(
-            plan, steps=tuple(sorted(plan.steps, key=lambda step: not isinstance(step[0], Delete)))
-        )
-
-    patch.setattr(app, "reconcile", hasty)
-
-
 def a_failure_counts_twice(patch: MonkeyPatch) -> None:
     def doubled(*facts: Any) -> tuple[int, int]:
         failures, disruptions = limits.counted(*facts)

@@ -27,7 +27,10 @@ CAUGHT_BY: list[tuple[Seed, set[str]]] = [
         {"no_decision_forgets_our_own_writes", "nothing_known_to_exist_is_made_again"},
     ),
     (seeded_bugs.gate_forgets_deletes, {"nothing_is_deleted_twice"}),
-    (seeded_bugs.pods_are_cleaned_up_before_the_status_is_written, {ANOTHER_END}),
+    (
+        seeded_bugs.pods_are_cleaned_up_before_the_status_is_written,
+        {ANOTHER_END, "nothing_of_a_try_is_deleted_before_the_next_is_written"},
+    ),
     (seeded_bugs.failed_pods_are_not_counted, {"everybody_is_counted"}),
     (seeded_bugs.owners_are_known_by_name, {"a_status_names_only_pods_of_its_job"}),
     (seeded_bugs.labels_are_trusted, {"it_comes_to_rest"}),
@@ -85,10 +88,6 @@ CAUGHT_BY: list[tuple[Seed, set[str]]] = [
     ),
     (seeded_bugs.nobody_asks_how_the_workers_ended, {ANOTHER_END}),
     (seeded_bugs.servers_are_left_to_serve, {"children_are_cleaned_up_as_asked"}),
-    (
-        seeded_bugs.a_try_is_swept_before_it_is_counted,
-        {"nothing_of_a_try_is_deleted_before_the_next_is_written"},
-    ),
     (seeded_bugs.a_failure_counts_twice, {"a_try_is_counted_once"}),
     (seeded_bugs.a_restart_counts_nothing, {"a_try_is_counted_once", ANOTHER_END}),
     (seeded_bugs.limits_are_not_asked, {"no_limit_is_exceeded", ANOTHER_END}),
