@@ -31,3 +31,8 @@ def test_only_what_is_known_is_said() -> None:
     assert facts(Failure(message="m")) == []
     whole = Failure(kind="code", victims="worker 1", next_step="kubectl logs a -c b", message="m")
     assert facts(whole) == [("class", "code"), ("victims", "worker 1"), ("next step", "--logs shows it")]
+
+
+def test_what_stands_behind_a_command_of_kubectl_stays() -> None:
+    said = "look at its log (kubectl logs --previous a-worker-0 -c paddle), or raise runPolicy.backoffLimit"
+    assert on_this_machine(said) == "look at its log (--logs shows it), or raise runPolicy.backoffLimit"

@@ -6,7 +6,7 @@ from paddle_operator.api.paddlejob import Failure
 
 # The operator names kubectl where it tells people what to do next; here other things show the same.
 _HERE = (
-    (re.compile(r"kubectl logs( --previous| [a-z0-9][-a-z0-9]*| -c \S+)*"), "--logs shows it"),
+    (re.compile(r"kubectl logs( --previous)?( \S+ -c [-a-zA-Z0-9]+)?"), "--logs shows it"),
     (re.compile(r"kubectl describe pod( [-a-z0-9]+-\d+)?"), "objects.yaml of --keep DIR"),
 )
 
