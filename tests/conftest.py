@@ -9,10 +9,11 @@ import msgspec
 import pytest
 import sampling
 from tally import TALLY
-from world import OPERATOR, OPERATOR_RULES, World, unique_name
+from world import OPERATOR, OPERATOR_RULES, SECOND_OPERATOR, World, unique_name
 
 from paddle_operator.api.crd import paddle_job_crd
 from paddle_operator.api.resources import PADDLE_JOBS
+from paddle_operator.api.rights import LEASE, rules
 from paddle_operator.cluster import NotFound, Throttled
 from paddle_operator.kube.client import path
 from paddle_operator.kube.config import from_file
@@ -83,10 +84,11 @@ async def world(
 
 
 async def grant(world: World, namespace: str) -> None:
-    role = {"metadata": {"name": OPERATOR}, "rules": OPERATOR_RULES}
+    """All that an operator may do where it follows jobs, and where its lease is."""
+    role = {"metadata": {"name": OPERATOR}, "rules": [*OPERATOR_RULES, *rules(LEASE)]}
     binding = {
         "metadata": {"name": OPERATOR},
-        "subjects": [{"kind": "User", "name": OPERATOR}],
+        "subjects": [{"kind": "User", "name": user} for user in (OPERATOR, SECOND_OPERATOR)],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": OPERATOR},
     }
     await world.post(f"{RBAC}/{namespace}/roles", role)

@@ -13,7 +13,7 @@ from typing import Any
 
 import make
 import yaml
-from world import OPERATOR, PATIENCE_SECONDS, World
+from world import NO_ADDRESSES, OPERATOR, PATIENCE_SECONDS, World
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import Manifest
@@ -157,6 +157,7 @@ class Cluster:
         world = self.world
         log = world.plane.audit_log.with_name(f"manager-{world.namespace}-{len(world.managers)}.log")
         options = [f"--kubeconfig={world.plane.kubeconfig_for(OPERATOR)}", f"--namespace={world.namespace}"]
+        options += NO_ADDRESSES
         with log.open("wb") as file:
             process = subprocess.Popen(
                 [sys.executable, "-c", HASTY_MANAGER, "manager", *options, "--log-format=json"], stderr=file

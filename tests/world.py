@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from paddle_operator.api.core import ConfigMap, Pod
 from paddle_operator.api.meta import Key, KubeObject, Manifest, find_condition
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource, Resource, Target
+from paddle_operator.api.rights import FOLLOWED, rules
 from paddle_operator.cluster import ApiError, NotFound, Scope, Verb
 from paddle_operator.kube.client import KubeCluster, path
 from paddle_operator.kube.transport import Transport
@@ -32,32 +34,12 @@ T = TypeVar("T", bound=KubeObject)
 PATIENCE_SECONDS = 60.0
 
 OPERATOR = "paddle-operator"
+# With the same rights, so that the audit log tells both apart.
+SECOND_OPERATOR = "second-operator"
+# Many managers run at once on one machine.
+NO_ADDRESSES = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 # What the operator may do in a namespace; a request beyond it fails the tests.
-OPERATOR_RULES: list[Manifest] = [
-    {
-        "apiGroups": ["batch.paddlepaddle.org"],
-        "resources": ["paddlejobs"],
-        "verbs": ["get", "list", "watch", "patch", "delete"],
-    },
-    {"apiGroups": ["batch.paddlepaddle.org"], "resources": ["paddlejobs/status"], "verbs": ["patch"]},
-    {"apiGroups": ["batch.paddlepaddle.org"], "resources": ["paddlejobs/finalizers"], "verbs": ["update"]},
-    {
-        "apiGroups": [""],
-        "resources": ["pods"],
-        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
-    },
-    {
-        "apiGroups": [""],
-        "resources": ["services"],
-        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
-    },
-    {
-        "apiGroups": [""],
-        "resources": ["configmaps"],
-        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
-    },
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
-]
+OPERATOR_RULES: list[Manifest] = rules(FOLLOWED)
 
 
 @dataclass
@@ -197,7 +179,12 @@ class World:
     ) -> subprocess.Popen[bytes]:
         scope = self.namespace if namespace is None else namespace
         command = [sys.executable, "-m", "paddle_operator", "manager"]
-        command += ["--kubeconfig", str(self.plane.kubeconfig_for(user)), f"--namespace={scope}"]
+        command += [
+            "--kubeconfig",
+            str(self.plane.kubeconfig_for(user)),
+            f"--namespace={scope}",
+            *NO_ADDRESSES,
+        ]
         # A file, not a pipe: nobody reads while the test runs, and a full pipe would stop the manager.
         log = self.plane.audit_log.with_name(f"manager-{self.namespace}-{len(self.managers)}.log")
         with log.open("wb") as file:
@@ -251,6 +238,9 @@ class Request:
     namespace: str
     name: str
     code: int
+    group: str
+    at: datetime
+    """When the server received it."""
 
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}"
@@ -272,6 +262,8 @@ def read_audit_log(log: Path) -> list[Request]:
                 namespace=about.get("namespace", ""),
                 name=about.get("name", ""),
                 code=entry.get("responseStatus", {}).get("code", 0),
+                group=about.get("apiGroup", ""),
+                at=datetime.fromisoformat(entry["requestReceivedTimestamp"]),
             )
         )
     return requests

@@ -1,13 +1,10 @@
 """Wires it together: which kinds are followed, how a job is seen whole, who decides, who acts."""
 
 import asyncio
-import signal
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
-
-import structlog
 
 from .api.core import Pod
 from .api.meta import Key, KubeObject
@@ -15,10 +12,7 @@ from .api.names import LABEL_JOB_UID, LABEL_RES_TYPE
 from .api.paddlejob import PaddleJob
 from .api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, AnyResource, Resource
 from .api.validate import not_served, spec_problems
-from .cluster import Cluster, NotFound, Scope
-from .kube.client import KubeCluster
-from .kube.config import Credentials
-from .kube.transport import Transport
+from .cluster import Cluster, NotFound, Scope, Unreachable
 from .paddlejob import ports
 from .paddlejob.deadlines import late_for_a_deadline
 from .paddlejob.failures import unconfirmed_workers
@@ -29,16 +23,42 @@ from .paddlejob.sweep import is_overdue
 from .paddlejob.verdicts import Question, judge
 from .paddlejob.waiting import is_slow, mounted_config_maps
 from .runtime.clock import SteadyClock
-from .runtime.controller import Controller, Loop, Recollection
+from .runtime.controller import WORKERS, Controller, Loop, Recollection, Turn
 from .runtime.events import EventRecorder
-from .runtime.executor import Executor
+from .runtime.executor import IN_FLIGHT, Executor
 from .runtime.gate import CacheGate
 from .runtime.informer import Informer
 from .runtime.queue import KeyQueue
 from .runtime.store import Store
 
 T = TypeVar("T", bound=KubeObject)
-log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Meter:
+    """Who is told of the work, to measure it. Nobody, if nobody wants to know."""
+
+    turned: Callable[[float, Turn], None] = lambda _seconds, _ended: None
+    waited: Callable[[float], None] = lambda _: None
+    saw_job: Callable[[Key, PaddleJob | None], None] = lambda _key, _job: None
+
+
+NOBODY = Meter()
+
+
+@dataclass
+class Neighbours:
+    """What the managers of several namespaces of one cluster share: the nodes' ports, and the server."""
+
+    promises: ports.Promises = field(default_factory=ports.Promises)
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(IN_FLIGHT))
+    jobs: list[Informer[PaddleJob]] = field(default_factory=list)
+
+    def live_host_jobs(self) -> Iterator[PaddleJob]:
+        if not all(informer.synced.is_set() for informer in self.jobs):
+            raise Unreachable("ports of nodes are given out once the jobs of all namespaces are known")
+        for informer in self.jobs:
+            yield from (job for job in informer.store if job.on_host_network and not job.status.finished)
 
 
 class PaddleJobManager:
@@ -50,38 +70,65 @@ class PaddleJobManager:
         namespace: str = "",
         now: Callable[[], datetime] | None = None,
         settings: Settings = NO_SETTINGS,
+        *,
+        neighbours: Neighbours | None = None,
+        workers: int = WORKERS,
+        meter: Meter = NOBODY,
     ) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._now = now = now or SteadyClock()
         self._settings = settings
-        self._promises = ports.Promises()
+        self._neighbours = neighbours or Neighbours()
+        self._workers = workers
+        self._meter = meter
         self._asked_for_maps: dict[str, tuple[datetime, tuple[str, ...]]] = {}
-        self._queue = KeyQueue()
+        self._queue = KeyQueue(on_take=meter.waited)
         self._recorder = EventRecorder(cluster, "paddle-operator", now)
-        self._jobs = self._follow(PADDLE_JOBS, Store[PaddleJob](lambda job: job.metadata.key))
+        self._jobs = Informer(
+            cluster,
+            PADDLE_JOBS,
+            Scope(namespace),
+            Store[PaddleJob](lambda job: job.metadata.key),
+            on_change=self._job_changed,
+        )
+        self._neighbours.jobs.append(self._jobs)
         # The Go operator's pods have this label too: a live job survives the change of operator.
         self._pods = self._follow(PODS, Store(_owning_job), selector=LABEL_RES_TYPE)
         self._services = self._follow(SERVICES, Store(_owning_job), selector=LABEL_JOB_UID)
         self._config_maps = self._follow(CONFIG_MAPS, Store(_owning_job), selector=LABEL_JOB_UID)
 
+    @property
+    def unlisted(self) -> list[str]:
+        """The kinds that are not known yet: until then nothing is decided."""
+        return [informer.resource.plural for informer in self._informers if not informer.synced.is_set()]
+
+    @property
+    def waiting_turns(self) -> int:
+        return len(self._queue)
+
+    async def drain(self) -> None:
+        """No turn begins any more; returns when those under way have ended."""
+        await self._queue.close()
+
+    @property
+    def _informers(self) -> tuple[Informer[KubeObject], ...]:
+        return (self._jobs, self._pods, self._services, self._config_maps)  # type: ignore[return-value]
+
     async def run(self) -> None:
         """Until cancelled."""
-        informers: tuple[Informer[KubeObject], ...] = (  # type: ignore[assignment]
-            self._jobs,
-            self._pods,
-            self._services,
-            self._config_maps,
-        )
+        informers = self._informers
         stores: dict[AnyResource, Store[KubeObject]] = {one.resource: one.store for one in informers}
         gate = CacheGate(stores)
         controller = Controller(
             Loop(self._jobs, informers[1:], self._gather, reconcile),
             queue=self._queue,
             gate=gate,
-            executor=Executor(self._cluster, gate, self._recorder),
+            executor=Executor(self._cluster, gate, self._recorder, self._neighbours.places),
             recorder=self._recorder,
             now=self._now,
+            workers=self._workers,
+            on_turn=self._meter.turned,
         )
         await controller.run()
 
@@ -108,8 +155,8 @@ class PaddleJobManager:
             # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
             seen = replace(seen, config_map=await self._look_up(CONFIG_MAPS, key))
         if ports.are_due(seen) and not (not_served(job) or spec_problems(job)):
-            live = [one for one in self._jobs.store if one.on_host_network and not one.status.finished]
-            seen = replace(seen, free_host_port=self._promises.to(job, live))
+            free = self._neighbours.promises.to(job, self._neighbours.live_host_jobs())
+            seen = replace(seen, free_host_port=free)
         seen = await self._with_missing_config_maps(seen)
         seen = await self._without_gone_pods(seen)
         if job.status.finished or job.metadata.terminating:
@@ -184,6 +231,10 @@ class PaddleJobManager:
         except NotFound:
             return None
 
+    def _job_changed(self, key: Key) -> None:
+        self._meter.saw_job(key, self._jobs.store.get(key))
+        self._queue.add(key)
+
     def _follow(self, resource: Resource[T], store: Store[T], selector: str = "") -> Informer[T]:
         scope = Scope(self._namespace, selector)
         return Informer(self._cluster, resource, scope, store, on_change=self._queue.add)
@@ -195,15 +246,3 @@ def _owning_job(thing: KubeObject) -> Key | None:
     if owner is None or (group, owner.kind) != (PADDLE_JOBS.group, PADDLE_JOBS.kind):
         return None
     return Key(thing.metadata.namespace, owner.name)
-
-
-async def run_manager(credentials: Credentials, namespace: str, settings: Settings) -> None:
-    """Follow the cluster until SIGTERM or SIGINT; what is under way is dropped, as in a crash."""
-    clock = SteadyClock()
-    async with Transport(credentials, clock.heed) as transport, asyncio.TaskGroup() as tasks:
-        log.info("following", server=credentials.server, namespace=namespace or "all namespaces")
-        manager = PaddleJobManager(KubeCluster(transport), namespace, clock, settings)
-        running = tasks.create_task(manager.run())
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, running.cancel)
-    log.info("stopped")

@@ -15,12 +15,11 @@ import paddle_operator
 from .api.crd import paddle_job_crd
 from .api.documents import write_documents
 from .api.validate import not_served
-from .api.words import is_dns_label
-from .log import LogFormat, LogLevel, configure
+from .console import complaint, warn
+from .manager_command import from_go, manager
 from .paddlejob.render import render as render_job
 from .run.request import Refused, dropped_variables_in, load, read_sources, refuse_where
 
-MOST_LINES = 20
 NARROWEST, WIDEST = 60, 100
 
 
@@ -53,6 +52,14 @@ def main() -> None:
     app()
 
 
+def manager_main() -> None:
+    """The program /manager of the image: the one command, with options as the Go operator takes them."""
+    words = from_go(sys.argv[1:])
+    # Of the program as a whole, not of the command.
+    sys.argv[1:] = words if words == ["--version"] else ["manager", *words]
+    main()
+
+
 @app.callback(invoke_without_command=True)
 def root(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
@@ -62,49 +69,7 @@ def root(
         raise typer.Exit
 
 
-@app.command()
-def manager(
-    kubeconfig: Annotated[
-        str | None,
-        typer.Option(
-            help="The cluster's kubeconfig; else $KUBECONFIG, the pod's own account or ~/.kube/config."
-        ),
-    ] = None,
-    namespace: Annotated[
-        str, typer.Option(help="Follow the PaddleJobs of this namespace only; left out: of all namespaces.")
-    ] = "",
-    init_image: Annotated[
-        str,
-        typer.Option(
-            "--initImage",
-            "--init-image",
-            help="Service mode: an image with sh and nslookup (alpine:3.10, say) that waits in each pod "
-            "until the names of its peers resolve. Left out: nobody waits, and Paddle does not need it.",
-        ),
-    ] = "",
-    log_level: Annotated[LogLevel, typer.Option(help="How much to say.")] = LogLevel.INFO,
-    log_format: Annotated[LogFormat, typer.Option(help="For people, or for machines.")] = LogFormat.CONSOLE,
-) -> None:
-    """Follow the PaddleJobs of a cluster, and make and watch the pods that they need.
-
-    Runs until SIGTERM or Ctrl-C. It may be killed at any moment: it keeps nothing that it cannot see again.
-    Install the PaddleJob kind first: paddle-operator crd | kubectl apply -f -
-    """
-    # Only this command talks to a server; the others start without the weight of it.
-    import asyncio  # noqa: PLC0415
-
-    from .app import run_manager  # noqa: PLC0415
-    from .kube.config import ConfigError, load  # noqa: PLC0415
-    from .paddlejob.observed import Settings  # noqa: PLC0415
-
-    if namespace and not is_dns_label(namespace):
-        raise _complaint(f"--namespace: {namespace!r} is no name of a namespace")
-    try:
-        credentials = load(kubeconfig)
-    except ConfigError as error:
-        raise _complaint(" ".join(str(error).split())) from None
-    configure(log_level, log_format)
-    asyncio.run(run_manager(credentials, namespace, Settings(init_image)))
+app.command()(manager)
 
 
 @app.command()
@@ -165,9 +130,9 @@ def run(
         on_stderr=output is not None,
     )  # fmt: skip
     try:
-        result = run_jobs(options, _warn)
+        result = run_jobs(options, warn)
     except Refused as refused:
-        raise _complaint(*refused.lines) from None
+        raise complaint(*refused.lines) from None
     if output is not None:
         _print_objects(list(result.manifests), output)
     raise typer.Exit(exit_code(result))
@@ -184,9 +149,9 @@ def render(files: Files, namespace: Namespace = "default") -> None:
         request = load(read_sources(files), namespace)
         refuse_where(request, not_served)
     except Refused as refused:
-        raise _complaint(*refused.lines) from None
+        raise complaint(*refused.lines) from None
     for line in (*dropped_variables_in(request), *request.passed_over):
-        _warn(line)
+        warn(line)
     _print_documents([manifest for _, job in request.jobs for manifest in render_job(job)])
 
 
@@ -228,11 +193,7 @@ def explain_exit(
     try:
         typer.echo(explain_all(width) if word is None else explain(word, width))
     except NotKnownError as error:
-        raise _complaint(str(error)) from None
-
-
-def _warn(line: str) -> None:
-    typer.echo(f"warning: {line}", err=True)
+        raise complaint(str(error)) from None
 
 
 def _print_documents(documents: list[dict[str, Any]]) -> None:
@@ -247,11 +208,3 @@ def _print_objects(documents: list[dict[str, Any]], form: OutputFormat) -> None:
         return
     several = {"apiVersion": "v1", "kind": "List", "items": documents}
     typer.echo(json.dumps(documents[0] if len(documents) == 1 else several, indent=2))
-
-
-def _complaint(*lines: str) -> typer.Exit:
-    for line in lines[:MOST_LINES]:
-        typer.echo(f"error: {line}", err=True)
-    if more := lines[MOST_LINES:]:
-        typer.echo(f"error: and {len(more)} more", err=True)
-    return typer.Exit(2)

@@ -11,7 +11,7 @@ from contract_bench import Bench, MemoryBench, get, patch, version
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import KubeObject, Manifest
-from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
+from paddle_operator.api.resources import CONFIG_MAPS, LEASES, PADDLE_JOBS, PODS, Target
 from paddle_operator.cluster import AlreadyExists, Change, Conflict, Gone, Invalid, NotFound, Scope, Verb
 
 
@@ -355,3 +355,18 @@ class TestMemoryRefuses:
         made = await make_pod(bench)
         with pytest.raises(NotImplementedError, match="pods/eviction"):
             await patch(bench, PODS, made, {}, subresource="eviction")
+
+
+class TestLease:
+    async def test_of_two_that_write_to_the_same_version_one_gets_it(self, bench: Bench) -> None:
+        metadata = {"name": "lease", "namespace": bench.namespace}
+        made = await bench.cluster.create(LEASES, {"metadata": metadata, "spec": {"holderIdentity": "a"}})
+        seen = {"metadata": {"resourceVersion": made.metadata.resource_version}}
+        taken = {"holderIdentity": "b", "renewTime": "2026-11-18T12:00:00.000001Z", "leaseDurationSeconds": 8}
+        await bench.cluster.patch(Target.of(LEASES, made), {**seen, "spec": taken})
+        with pytest.raises(Conflict):
+            await bench.cluster.patch(Target.of(LEASES, made), {**seen, "spec": {"holderIdentity": "c"}})
+        spec = (await bench.cluster.get(LEASES, made.metadata.key)).spec
+        assert (spec.holder_identity, spec.lease_duration_seconds) == ("b", 8)
+        assert spec.renew_time is not None
+        assert spec.renew_time.microsecond == 1

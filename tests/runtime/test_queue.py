@@ -286,3 +286,26 @@ async def test_news_about_a_failing_key_is_held_back_for_a_second_at_most() -> N
     queue.add(A)
     assert await queue.take() == A
     assert loop_time() - began <= 1
+
+
+async def test_a_closed_queue_hands_out_nothing_and_waits_for_what_it_handed_out() -> None:
+    queue = KeyQueue()
+    queue.add(A)
+    queue.add(B)
+    await queue.take()
+    closing = asyncio.create_task(queue.close())
+    await asyncio.sleep(1)
+    assert not closing.done()
+    assert await is_silent(queue, 100)
+    queue.done(A)
+    await closing
+    assert await is_silent(queue, 100)
+
+
+async def test_it_tells_how_late_a_turn_begins() -> None:
+    told: list[float] = []
+    queue = KeyQueue(on_take=told.append)
+    queue.add(A)
+    await asyncio.sleep(3)
+    await queue.take()
+    assert told == [pytest.approx(3)]

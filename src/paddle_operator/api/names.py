@@ -43,6 +43,7 @@ RESTARTING = "Restarting"
 SUSPENDED = "Suspended"
 COMPLETED = "Completed"
 FAILED = "Failed"
+GANG_SCHEDULED = "GangScheduled"
 
 # Reasons of Created=False: nothing can be made until somebody, or time, mends it.
 INVALID_SPEC = "InvalidSpec"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from .core import ConfigMap, Pod, Service
+from .core import ConfigMap, Lease, Pod, Service
 from .meta import Key, KubeObject
 from .names import GROUP
 from .paddlejob import PaddleJob
@@ -53,3 +53,4 @@ PODS = Resource("", "v1", "pods", "Pod", Pod)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", ConfigMap)
 SERVICES = Resource("", "v1", "services", "Service", Service)
 EVENTS = Resource("", "v1", "events", "Event", KubeObject)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", Lease)

@@ -1,7 +1,9 @@
 """Requests to the API server: bytes out, bytes in. The only place that opens a connection."""
 
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -24,14 +26,30 @@ LONGEST_LINE = 16 * 1024 * 1024
 TROUBLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
 
 
+@dataclass(frozen=True)
+class Answer:
+    """To one request; a watch is answered when it begins."""
+
+    method: str
+    path: str
+    status: int
+    """0: there was none."""
+    seconds: float
+    is_watch: bool = False
+
+
 class Transport:
     """One connection pool to one server. Errors are those of cluster.py and nothing else."""
 
     def __init__(
-        self, credentials: Credentials, on_date: Callable[[datetime], None] = lambda _: None
+        self,
+        credentials: Credentials,
+        on_date: Callable[[datetime], None] = lambda _: None,
+        on_answer: Callable[[Answer], None] = lambda _: None,
     ) -> None:
         self._credentials = credentials
         self._on_date = on_date
+        self._on_answer = on_answer
         self._last_date = ""
         self._token = credentials.token
         self._token_changed_at = 0
@@ -62,6 +80,7 @@ class Transport:
         headers = self._headers()
         if body is not None:
             headers["Content-Type"] = content_type
+        begun, status = time.monotonic(), 0
         try:
             async with self._session.request(
                 method,
@@ -74,17 +93,19 @@ class Transport:
             ) as response:
                 self._tell_date(response.headers.get("Date", ""))
                 answer = await response.read()
-                if response.status >= 300:
-                    raise error_from_response(
-                        response.status, answer, response.headers.get("Retry-After", "")
-                    )
+                status = response.status
+                if status >= 300:
+                    raise error_from_response(status, answer, response.headers.get("Retry-After", ""))
                 return answer
         except TROUBLE as error:
             raise Unreachable(f"{method} {path}: {_described(error)}") from error
+        finally:
+            self._on_answer(Answer(method, path, status, time.monotonic() - begun))
 
     async def lines(self, path: str, query: dict[str, str]) -> AsyncGenerator[bytes, None]:
         """A stream line by line, for as long as it lasts; how long to wait for a line is up to the caller."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS)
+        begun = time.monotonic()
         try:
             async with self._session.get(
                 self._credentials.server + path,
@@ -93,6 +114,8 @@ class Transport:
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
+                seconds = time.monotonic() - begun
+                self._on_answer(Answer("GET", path, response.status, seconds, is_watch=True))
                 if response.status >= 300:
                     answer = await response.read()
                     raise error_from_response(

@@ -17,6 +17,7 @@ from paddle_operator.api.meta import Key, KubeObject, Manifest
 from paddle_operator.api.resources import (
     CONFIG_MAPS,
     EVENTS,
+    LEASES,
     PADDLE_JOBS,
     PODS,
     SERVICES,
@@ -32,7 +33,7 @@ from .schema import pruned, with_defaults
 
 T = TypeVar("T", bound=KubeObject)
 
-KINDS: tuple[AnyResource, ...] = (PADDLE_JOBS, PODS, SERVICES, CONFIG_MAPS, EVENTS)
+KINDS: tuple[AnyResource, ...] = (PADDLE_JOBS, PODS, SERVICES, CONFIG_MAPS, EVENTS, LEASES)
 HAVE_STATUS = frozenset({PADDLE_JOBS, PODS})
 GRACE_SECONDS = 30
 # A service's name becomes a host's. Of all others, which are freer, the names are not checked here.

@@ -12,8 +12,10 @@ from paddle_operator.api.names import (
     COMPLETED,
     CREATED,
     FAILED,
+    GANG_SCHEDULED,
     JOB_ENDED,
     NODE_LOST,
+    NOT_SERVED,
     POD_FAILED,
     POD_LOST,
     POD_STUCK,
@@ -44,6 +46,12 @@ _OWN_REASONS = frozenset({
     ACTIVE_DEADLINE, ADDRESS_CHANGED, NODE_LOST, POD_LOST, RESTARTED_ALONE, RESTARTED_TOO_OFTEN, SERVER_ENDED,
     START_DEADLINE,
 })  # fmt: skip
+
+
+_NO_GANG = (
+    "the operator was started with --scheduling={}, which this version does not serve: pods are placed one "
+    "by one, by the scheduler that their template names"
+)
 
 
 class _Said:
@@ -78,6 +86,8 @@ def on_the_way(seen: Observed, phase: Phase, obstacle: Obstacle | None) -> Condi
         said.say(CREATED, "False", obstacle.reason, obstacle.message)
     else:
         said.say(CREATED, "True", PODS_CREATED, f"{len(seen.slots)} pods created")
+    if seen.settings.scheduling and phase is not Phase.COMPLETED:
+        said.say(GANG_SCHEDULED, "False", NOT_SERVED, _NO_GANG.format(seen.settings.scheduling))
     if phase is Phase.RUNNING:
         said.say(RUNNING, "True", ALL_PODS_RUN, f"all {len(seen.slots)} pods run")
         said.end(RESTARTING, ALL_PODS_RUN, f"all {len(seen.slots)} pods run again")

@@ -8,6 +8,7 @@ from paddle_operator.api.meta import Condition, find_condition
 from paddle_operator.api.names import (
     CREATED,
     FAILED,
+    GANG_SCHEDULED,
     JOB_ENDED,
     PODS_START,
     RESTARTING,
@@ -76,7 +77,7 @@ def _succeeded(status: PaddleJobStatus) -> list[str]:
 def _is_warning(condition: Condition) -> bool:
     if condition.type in {FAILED, RESTARTING}:
         return True
-    return condition.type in {CREATED, RUNNING} and condition.status == "False"
+    return condition.type in {CREATED, RUNNING, GANG_SCHEDULED} and condition.status == "False"
 
 
 # Said of a condition only to take back what held before; another one tells the news.

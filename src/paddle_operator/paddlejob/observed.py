@@ -39,6 +39,8 @@ class Settings:
     """What the manager was told when it was started."""
 
     init_image: str = ""
+    scheduling: str = ""
+    """The scheduler that is to place the pods of a job together, or not at all."""
 
 
 NO_SETTINGS = Settings()

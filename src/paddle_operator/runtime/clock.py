@@ -13,7 +13,7 @@ def wall_clock() -> datetime:
     return datetime.now(UTC)
 
 
-def _since_boot() -> float:
+def since_boot() -> float:
     """Goes on while the machine sleeps, where there is such a clock."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
@@ -29,7 +29,7 @@ class SteadyClock:
     def __init__(
         self,
         wall: Callable[[], datetime] = wall_clock,
-        steady: Callable[[], float] = _since_boot,
+        steady: Callable[[], float] = since_boot,
     ) -> None:
         self._steady = steady
         self._set_to, self._set_at = wall(), steady()

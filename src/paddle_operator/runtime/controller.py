@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 import structlog
@@ -29,6 +30,7 @@ O = TypeVar("O")  # noqa: E741 (O for Observed)
 log = structlog.get_logger()
 
 WORKERS = 8
+"""Turns at the same time."""
 GATE_LOOK_SECONDS = 1.0
 # So long may our own write take to come back; then the watch is taken for broken.
 GATE_PATIENCE_SECONDS = 10.0
@@ -56,7 +58,20 @@ class Loop(Generic[P, O]):
     decide: Callable[[O], Plan]
 
 
+class Turn(StrEnum):
+    """How a turn ended."""
+
+    COMPLETE = "complete"
+    WAITED = "waited"
+    """For the cache to show what was written before."""
+    REFUSED = "refused"
+    OUTDATED = "outdated"
+    FAILED = "failed"
+
+
 class Controller(Generic[P, O]):
+    """``on_turn`` is told of each turn how many seconds it took, and how it ended."""
+
     def __init__(
         self,
         loop: Loop[P, O],
@@ -66,6 +81,8 @@ class Controller(Generic[P, O]):
         executor: Executor,
         recorder: EventRecorder,
         now: Callable[[], datetime],
+        workers: int = WORKERS,
+        on_turn: Callable[[float, Turn], None] = lambda _seconds, _ended: None,
     ) -> None:
         self._loop = loop
         self._informers: tuple[Informer[KubeObject], ...] = (loop.primary, *loop.others)  # type: ignore[arg-type]
@@ -74,6 +91,8 @@ class Controller(Generic[P, O]):
         self._executor = executor
         self._now = now
         self._recorder = recorder
+        self._workers = workers
+        self._on_turn = on_turn
         self._known: dict[Key, str] = {}
         self._memory: dict[str, Recollection] = {}
         self._told: dict[str, str] = {}
@@ -86,23 +105,26 @@ class Controller(Generic[P, O]):
             for informer in self._informers:
                 await informer.synced.wait()
             log.info("ready", **{self._loop.primary.resource.plural: len(self._loop.primary.store)})
-            for _ in range(WORKERS):
+            for _ in range(self._workers):
                 tasks.create_task(self._work())
 
     async def _work(self) -> None:
         while True:
             key = await self._queue.take()
+            clock = asyncio.get_running_loop().time
+            begun, ended = clock(), Turn.FAILED
             with structlog.contextvars.bound_contextvars(key=str(key)):
                 try:
-                    await self.turn(key)
+                    ended = await self.turn(key)
                 except ApiError as error:
                     log.warning("cannot look", error=str(error), again_seconds=self._queue.retry(key))
                 except Exception:
                     log.exception("turn failed", again_seconds=self._queue.retry(key))
                 finally:
                     self._queue.done(key)
+            self._on_turn(clock() - begun, ended)
 
-    async def turn(self, key: Key) -> None:
+    async def turn(self, key: Key) -> Turn:
         thing = self._loop.primary.store.get(key)
         unreadable = self._loop.primary.store.unreadable(key)
         found = thing or unreadable
@@ -112,10 +134,10 @@ class Controller(Generic[P, O]):
             if unreadable is not None:
                 await self._tell_unreadable(unreadable)
             self._queue.forget(key)
-            return
+            return Turn.COMPLETE
         memory = self._memory.get(uid, Recollection())
         if self._is_gate_shut(key, uid, memory):
-            return
+            return Turn.WAITED
         plan = self._loop.decide(await self._loop.gather(thing, memory))
         outcome = await self._executor.execute(plan, uid)
         failures = 0 if outcome.error is None else memory.failures + 1
@@ -126,6 +148,7 @@ class Controller(Generic[P, O]):
             status_written_at=self._now() if outcome.wrote_status else memory.status_written_at,
         )
         self._schedule(key, uid, plan, outcome)
+        return _ended(outcome)
 
     async def _tell_unreadable(self, found: Unreadable) -> None:
         """Once a version. Its owner looks at the object, not at our log."""
@@ -189,3 +212,11 @@ class Controller(Generic[P, O]):
             self._known[key] = uid
         else:
             self._known.pop(key, None)
+
+
+def _ended(outcome: Outcome) -> Turn:
+    if outcome.complete:
+        return Turn.COMPLETE
+    if outcome.outdated:
+        return Turn.OUTDATED
+    return Turn.REFUSED if outcome.refusals else Turn.FAILED

@@ -54,11 +54,19 @@ class Outcome:
 
 
 class Executor:
-    def __init__(self, cluster: Cluster, gate: CacheGate, recorder: EventRecorder) -> None:
+    """``places`` bounds what is in flight; executors of one cluster may share them."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        gate: CacheGate,
+        recorder: EventRecorder,
+        places: asyncio.Semaphore | None = None,
+    ) -> None:
         self._cluster = cluster
         self._gate = gate
         self._recorder = recorder
-        self._places = asyncio.Semaphore(IN_FLIGHT)
+        self._places = places or asyncio.Semaphore(IN_FLIGHT)
         self._resume_at = 0.0
 
     async def execute(self, plan: Plan, owner_uid: str) -> Outcome:

@@ -8,6 +8,7 @@ world, not at what has changed in it.
 import asyncio
 import heapq
 import itertools
+from collections.abc import Callable
 from math import inf
 
 from paddle_operator.api.meta import Key
@@ -22,8 +23,12 @@ TICK_SECONDS = 1e-5
 
 
 class KeyQueue:
-    def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:
+    def __init__(
+        self, pause_seconds: float = PAUSE_SECONDS, on_take: Callable[[float], None] = lambda _: None
+    ) -> None:
+        """``on_take`` is told how many seconds late a turn begins."""
         self._pause = pause_seconds
+        self._on_take = on_take
         self._heap: list[tuple[float, int, Key]] = []
         self._order = itertools.count()
         self._due: dict[Key, float] = {}
@@ -32,6 +37,9 @@ class KeyQueue:
         self._failures: dict[Key, int] = {}
         self._gone: set[Key] = set()
         self._changed = asyncio.Event()
+        self._closed = False
+        self._nothing_taken = asyncio.Event()
+        self._nothing_taken.set()
 
     def __len__(self) -> int:
         return len(self._due)
@@ -67,11 +75,13 @@ class KeyQueue:
         while True:
             while self._heap and self._is_stale(self._heap[0]):
                 heapq.heappop(self._heap)
-            wait = self._heap[0][0] - _now() if self._heap else None
+            wait = self._heap[0][0] - _now() if self._heap and not self._closed else None
             if wait is not None and wait <= TICK_SECONDS:
                 _, _, key = heapq.heappop(self._heap)
                 del self._due[key]
                 self._taken.add(key)
+                self._nothing_taken.clear()
+                self._on_take(max(0.0, -wait))
                 return key
             self._changed.clear()
             try:
@@ -80,8 +90,15 @@ class KeyQueue:
             except TimeoutError:
                 pass
 
+    async def close(self) -> None:
+        """From now on nothing is handed out. Returns when all that was handed out is done."""
+        self._closed = True
+        await self._nothing_taken.wait()
+
     def done(self, key: Key) -> None:
         self._taken.discard(key)
+        if not self._taken:
+            self._nothing_taken.set()
         if key in self._gone:
             self._gone.remove(key)
             self._not_before.pop(key, None)

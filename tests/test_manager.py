@@ -1,0 +1,199 @@
+"""Managers that stand by, lead, lose the lease and stop, on a cluster in memory and under a virtual clock."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import make
+import pytest
+from scripted import DAY_ZERO, loop_time
+
+from paddle_operator.api.crd import paddle_job_schema
+from paddle_operator.api.meta import Key, KubeObject, Manifest
+from paddle_operator.api.resources import LEASES, PADDLE_JOBS, PODS, AnyResource, Target
+from paddle_operator.cluster import Scope, Unreachable
+from paddle_operator.manager import Election, Manager, Options
+from paddle_operator.memory.cluster import MemoryCluster
+from paddle_operator.paddlejob.observed import Settings
+from paddle_operator.serve.metrics import Metrics
+
+pytestmark = pytest.mark.looptime
+
+LEASE = Key("system", "lease")
+
+
+def now() -> datetime:
+    return DAY_ZERO + timedelta(seconds=loop_time())
+
+
+class Connection(MemoryCluster):
+    """One manager's way to the cluster that all share; it can be cut, and notes who wrote what."""
+
+    def __init__(self, memory: MemoryCluster, name: str, writes: list[tuple[str, str]]) -> None:
+        self.__dict__.update(memory.__dict__)
+        self._name = name
+        self._writes = writes
+        self.is_cut = False
+
+    async def patch(self, target: Target, body: Manifest, *, subresource: str = "") -> KubeObject:
+        self._note(target.resource, "patch")
+        return await super().patch(target, body, subresource=subresource)
+
+    async def create(self, resource: Any, manifest: Manifest) -> Any:
+        self._note(resource, "create")
+        return await super().create(resource, manifest)
+
+    def _note(self, resource: AnyResource, verb: str) -> None:
+        if self.is_cut:
+            raise Unreachable("cut")
+        if resource != LEASES:
+            self._writes.append((self._name, f"{verb} {resource}"))
+
+
+class Team:
+    """Managers with names, of one cluster."""
+
+    def __init__(self) -> None:
+        self.memory = MemoryCluster(now, {PADDLE_JOBS: paddle_job_schema()})
+        self.writes: list[tuple[str, str]] = []
+        self.managers: dict[str, Manager] = {}
+        self.connections: dict[str, Connection] = {}
+        self.stops: dict[str, asyncio.Event] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    def start(self, name: str, *, elects: bool = True, **options: object) -> None:
+        self.connections[name] = connection = Connection(self.memory, name, self.writes)
+        election = Election(LEASE, name) if elects else None
+        wanted = Options(election=election, **options)  # type: ignore[arg-type]
+        self.managers[name] = Manager(connection, wanted, now, Metrics(), loop_time)
+        self.stops[name] = asyncio.Event()
+        self.tasks[name] = asyncio.create_task(self.managers[name].run(self.stops[name]))
+
+    async def stop(self, name: str) -> None:
+        self.stops[name].set()
+        await self.tasks.pop(name)
+
+    async def submit(self, name: str, namespace: str = "team", **spec: Any) -> None:
+        manifest = make.manifest(name, 1, **spec)
+        manifest["metadata"]["namespace"] = namespace
+        await self.memory.create(PADDLE_JOBS, manifest)
+        await asyncio.sleep(0.5)
+
+    async def pods(self, namespace: str = "") -> list[str]:
+        listing = await self.memory.list(PODS, Scope(namespace))
+        return sorted(pod.metadata.name for pod in listing.items)
+
+    def writers(self) -> set[str]:
+        found = {name for name, _ in self.writes}
+        self.writes.clear()
+        return found
+
+    def readiness(self, name: str) -> tuple[int, str]:
+        reply = self.managers[name].readiness()
+        return reply.status, reply.body.decode()
+
+
+@asynccontextmanager
+async def team(*names: str) -> AsyncIterator[Team]:
+    made = Team()
+    for name in names:
+        made.start(name)
+        await asyncio.sleep(0.1)
+    try:
+        yield made
+    finally:
+        for name in list(made.tasks):
+            await made.stop(name)
+
+
+async def test_only_the_leader_works_and_both_are_ready() -> None:
+    async with team("a", "b") as both:
+        await both.submit("resnet")
+        assert await both.pods() == ["resnet-worker-0"]
+        assert both.writers() == {"a"}
+        assert both.readiness("a") == (200, "leads\n")
+        assert both.readiness("b") == (200, "stands by, a leads\n")
+
+
+async def test_one_that_stops_hands_over_within_two_seconds() -> None:
+    async with team("a", "b") as both:
+        await asyncio.sleep(5)
+        begun = loop_time()
+        await both.stop("a")
+        await both.submit("resnet")
+        await asyncio.sleep(begun + 2 - loop_time())
+        assert await both.pods() == ["resnet-worker-0"]
+        assert both.writers() == {"b"}
+
+
+async def test_one_that_is_cut_off_stops_and_stands_by_in_the_same_process() -> None:
+    async with team("a", "b") as both:
+        await asyncio.sleep(5)
+        both.connections["a"].is_cut = True
+        await asyncio.sleep(10)
+        await both.submit("resnet")
+        assert both.writers() == {"b"}
+        both.connections["a"].is_cut = False
+        await asyncio.sleep(2)
+        assert both.readiness("a") == (200, "stands by, b leads\n")
+        await both.stop("b")
+        both.writes.clear()
+        await both.submit("second")
+        await asyncio.sleep(1.5)
+        assert await both.pods() == ["resnet-worker-0", "second-worker-0"]
+        assert both.writers() == {"a"}
+
+
+async def test_without_an_election_it_works_at_once() -> None:
+    async with team() as alone:
+        alone.start("a", elects=False)
+        await alone.submit("resnet")
+        assert await alone.pods() == ["resnet-worker-0"]
+        assert alone.readiness("a") == (200, "ready\n")
+
+
+async def test_several_namespaces_are_followed_and_no_other() -> None:
+    async with team() as alone:
+        alone.start("a", elects=False, namespaces=("red", "blue"))
+        for namespace in ("red", "blue", "green"):
+            await alone.submit("resnet", namespace)
+        assert await alone.pods("red") == await alone.pods("blue") == ["resnet-worker-0"]
+        assert await alone.pods("green") == []
+
+
+async def test_jobs_of_several_namespaces_share_the_ports_of_the_nodes() -> None:
+    async with team() as alone:
+        alone.start("a", elects=False, namespaces=("red", "blue"))
+        for namespace in ("red", "blue"):
+            await alone.submit("resnet", namespace, intranet="Host")
+        jobs = [await alone.memory.get(PADDLE_JOBS, Key(where, "resnet")) for where in ("red", "blue")]
+        ports = [job.status.host_port for job in jobs]
+        assert len(set(ports)) == 2
+        assert all(ports)
+
+
+async def test_a_scheduler_that_is_not_served_is_said_on_each_job() -> None:
+    async with team() as alone:
+        alone.start("a", elects=False, settings=Settings(scheduling="volcano"))
+        await alone.submit("resnet")
+        job = await alone.memory.get(PADDLE_JOBS, Key("team", "resnet"))
+        said = {one.type: one for one in job.status.conditions}["GangScheduled"]
+        assert (said.status, said.reason) == ("False", "NotServed")
+        assert "--scheduling=volcano" in said.message
+        assert await alone.pods() == ["resnet-worker-0"]
+
+
+async def test_a_manager_that_fails_takes_the_process_down_with_its_error() -> None:
+    async with team() as alone:
+        alone.start("a", elects=False)
+        await asyncio.sleep(1)
+        manager = alone.managers["a"]._managers[0]
+        manager._jobs._tell = None  # type: ignore[assignment, method-assign]
+        task = alone.tasks.pop("a")
+        await alone.memory.create(
+            PADDLE_JOBS, make.manifest() | {"metadata": {"name": "x", "namespace": "team"}}
+        )
+        with pytest.raises(BaseExceptionGroup):
+            await task
