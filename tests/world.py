@@ -241,6 +241,8 @@ class Request:
     group: str
     at: datetime
     """When the server received it."""
+    agent: str
+    """The program that asked."""
 
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}"
@@ -264,6 +266,7 @@ def read_audit_log(log: Path) -> list[Request]:
                 code=entry.get("responseStatus", {}).get("code", 0),
                 group=about.get("apiGroup", ""),
                 at=datetime.fromisoformat(entry["requestReceivedTimestamp"]),
+                agent=entry.get("userAgent", ""),
             )
         )
     return requests

@@ -230,7 +230,7 @@ def assert_refused(answer: str, trick: Trick, place: str) -> None:
     resource = "serviceaccounts trainer" if trick.verb == ACCOUNT else f"paddlejobs.{GROUP}"
     assert DENIED in answer
     assert f"{trick.field}: you need the verb {trick.verb} on {resource} in namespace {place}" in answer
-    assert "docs/security.md" in answer
+    assert "docs/en/security.md" in answer
 
 
 @pytest.mark.parametrize("name", ORDINARY)

@@ -34,7 +34,7 @@ RUN_ON = Behaviour(runs_for_ever=True, termination_seconds=1.0)
 
 @pytest.fixture(autouse=True)
 async def nothing_is_forbidden(world: World) -> AsyncIterator[None]:
-    """The operator has exactly the rights that docs/architecture.md lists."""
+    """The operator has exactly the rights that docs/en/security.md lists."""
     yield
     world.stop_managers()
     assert [str(request) for request in world.requests() if request.code == 403] == []

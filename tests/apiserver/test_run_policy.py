@@ -28,7 +28,7 @@ UNSCHEDULABLE = {"annotations": {"fake-node/unschedulable": "true"}}
 
 @pytest.fixture(autouse=True)
 async def nothing_is_forbidden(world: World) -> AsyncIterator[None]:
-    """The operator has exactly the rights that docs/architecture.md lists."""
+    """The operator has exactly the rights that docs/en/security.md lists."""
     yield
     world.stop_managers()
     assert [str(request) for request in world.requests() if request.code == 403] == []

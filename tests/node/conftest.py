@@ -1,6 +1,7 @@
 """One real node for all tests in here: kubelet, containers, DNS. They need root and Debian's containerd."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from real_cluster import ACCELERATOR, Cluster
@@ -20,6 +21,25 @@ def apiserver(means: None) -> Iterator[ControlPlane]:
 @pytest.fixture
 def cluster(world: World) -> Cluster:
     return Cluster(world)
+
+
+LAST = "test_nothing_is_missing_and_nothing_unused"
+PARTIAL = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What compares the traces of all tests in here comes last, and has to know whether it is all of them."""
+    items.sort(key=lambda item: item.name == LAST)
+    collected = {item.path for item in items}
+    missing = sorted(file.name for file in Path(__file__).parent.glob("test_*.py") if file not in collected)
+    config.stash[PARTIAL] = "-k is given" if config.option.keyword else ", ".join(missing)
+
+
+@pytest.fixture
+def whole_run(pytestconfig: pytest.Config) -> str:
+    """Empty; or why this is no run of all tests in here."""
+    return pytestconfig.stash[PARTIAL]
 
 
 OUTCOMES = pytest.StashKey[dict[str, str]]()
