@@ -1,6 +1,6 @@
-"""Prints docs/troubleshooting.md: the table of ends and waits (paddlejob/ends.toml), by symptom.
+"""Prints docs/en/troubleshooting.md: the table of ends and waits (paddlejob/ends.toml), by symptom.
 
-    python dev/troubleshooting.py > docs/troubleshooting.md
+    python dev/troubleshooting.py > docs/en/troubleshooting.md
 
 `make generate` does this. The words between the tables are here.
 """

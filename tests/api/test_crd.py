@@ -154,7 +154,7 @@ def test_kubectl_scale_speaks_of_the_workers() -> None:
 def test_what_a_run_policy_counts_is_bounded(field: str, least: int, most: int) -> None:
     node = BY_FIELD[f"spec.runPolicy.{field}"]
     assert (node["type"], node["minimum"], node["maximum"]) == ("integer", least, most)
-    # Left out is not zero: it is what docs/paddlejob.md says.
+    # Left out is not zero: it is what docs/en/paddlejob.md says.
     assert "default" not in node
 
 

@@ -226,7 +226,7 @@ def test_sentences_go_into_others(row: Meaning) -> None:
         assert sentence
         assert sentence == " ".join(sentence.split())
         assert not sentence.endswith((".", ";", ",", ":"))
-        assert "|" not in sentence, "it would end a cell of docs/troubleshooting.md"
+        assert "|" not in sentence, "it would end a cell of docs/en/troubleshooting.md"
     assert row.means[0].islower()
 
 
