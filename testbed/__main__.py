@@ -36,7 +36,7 @@ taken from PATH; without one a pinned Go is installed into the same cache.
 
 COMMANDS = {
     "build": "make sure of the binaries, start nothing",
-    "image": "build an image (once) and put it on the real node: tiny, or paddle with the demos",
+    "image": "build an image (once) and put it on the real node: operator, tiny, paddle with the demos, ...",
     "packages": "install the Debian packages that a real node needs (needs root)",
     "up": "start a control plane; returns when it is ready; fine if it already is",
     "down": "stop it and delete all that belongs to it, in whatever state it is; fine if there is none",
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         if name not in {"build", "packages"}:
             command.add_argument("--name", default="default", help="which testbed (default: %(default)s)")
         if name == "build":
-            command.add_argument("--node", action="store_true", help="those of a real node as well")
+            command.add_argument("--node", action="store_true", help="those of a real node as well, and helm")
         if name == "image":
             command.add_argument("image", choices=sorted(images.IMAGES), help="which one")
         if name == "up":
@@ -114,8 +114,8 @@ def _label(text: str) -> str:
 def _run(options: argparse.Namespace) -> int:
     match options.command:
         case "build":
-            node_programs = binaries.NODE_PROGRAMS if options.node else ()
-            binaries.ensure([*binaries.CONTROL_PLANE_PROGRAMS, *node_programs])
+            of_a_node = (*binaries.NODE_PROGRAMS, *binaries.INSTALLERS) if options.node else ()
+            binaries.ensure([*binaries.CONTROL_PLANE_PROGRAMS, *of_a_node])
             return 0
         case "packages":
             box.install_means()

@@ -1,4 +1,4 @@
-"""The programs of a control plane, built from source once and then kept in the user's cache.
+"""The programs of a cluster, built from source once and then kept in the user's cache.
 
 Layout: <cache>/kubernetes/v1.34.4-<key>/kube-apiserver. A name without suffix is always a whole binary:
 builds write to NAME.partial-PID and rename. The version stands in tools/*/go.mod and nowhere else.
@@ -20,7 +20,7 @@ from testbed.progress import Progress
 from testbed.toolchain import Toolchain, select_toolchain
 
 TOOLS = Path(__file__).parent / "tools"
-VERSION_PACKAGE = "k8s.io/component-base/version"
+KUBERNETES_VERSION = "k8s.io/component-base/version"
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,7 @@ class Module:
 
     @property
     def version(self) -> str:
-        return self._find(
-            rf"^\s*(?:require\s+)?{re.escape(self.upstream)}\s+(v\S+)", f"requires {self.upstream}"
-        )
+        return self._version_of(self.upstream)
 
     @property
     def minimum_go(self) -> str:
@@ -43,12 +41,8 @@ class Module:
 
     @property
     def build_flags(self) -> tuple[str, ...]:
-        link = ["-s", "-w"]
-        if self.upstream == "k8s.io/kubernetes":
-            major, minor, _ = self.version.removeprefix("v").split(".", 2)
-            stamps = {"gitVersion": self.version, "gitMajor": major, "gitMinor": minor}
-            link += [f"-X {VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items()]
-        return ("-trimpath", "-ldflags", " ".join(link))
+        stamps = [f"-X {variable}={value}" for variable, value in self._stamps().items()]
+        return ("-trimpath", "-ldflags", " ".join(["-s", "-w", *stamps]))
 
     def cache_key(self, go_version: str) -> str:
         """Changes whenever the resulting binary might."""
@@ -63,6 +57,25 @@ class Module:
         # Digests of the parts: no two different lists of parts run together into the same text.
         digests = b"".join(hashlib.sha256(ingredient).digest() for ingredient in ingredients)
         return hashlib.sha256(digests).hexdigest()[:16]
+
+    def _stamps(self) -> dict[str, str]:
+        """Variables that upstream's own builds set, so that the program knows which version it is."""
+        match self.upstream:
+            case "k8s.io/kubernetes":
+                major, minor, _ = self.version.removeprefix("v").split(".", 2)
+                stamps = {"gitVersion": self.version, "gitMajor": major, "gitMinor": minor}
+                return {f"{KUBERNETES_VERSION}.{name}": value for name, value in stamps.items()}
+            case "helm.sh/helm/v3":
+                # Which Kubernetes charts are rendered for when no server is asked: that of its client.
+                minor = self._version_of("k8s.io/client-go").split(".")[1]
+                packages = ("pkg/chartutil", "pkg/lint/rules")
+                kubernetes = {f"{self.upstream}/{package}.k8sVersionMinor": minor for package in packages}
+                return {f"{self.upstream}/internal/version.version": self.version} | kubernetes
+            case _:
+                return {}
+
+    def _version_of(self, module: str) -> str:
+        return self._find(rf"^\s*(?:require\s+)?{re.escape(module)}\s+(v\S+)", f"requires {module}")
 
     def _find(self, pattern: str, what: str) -> str:
         match = re.search(pattern, (self.folder / "go.mod").read_text(), re.MULTILINE)
@@ -89,6 +102,7 @@ COREDNS = Module("coredns", "github.com/coredns/coredns", TOOLS / "coredns")
 GO_OPERATOR = Module(
     "go-paddle-operator", "github.com/paddleflow/paddle-operator", TOOLS / "go-paddle-operator"
 )
+HELM = Module("helm", "helm.sh/helm/v3", TOOLS / "helm")
 
 PROGRAMS = {
     program.name: program
@@ -107,12 +121,15 @@ PROGRAMS = {
         Program("kube-proxy", KUBERNETES, "k8s.io/kubernetes/cmd/kube-proxy", "10 seconds"),
         Program("coredns", COREDNS, ".", "1 minute"),
         Program("go-paddle-operator", GO_OPERATOR, GO_OPERATOR.upstream, "2 minutes"),
+        Program("helm", HELM, "helm.sh/helm/v3/cmd/helm", "2 minutes"),
     )
 }
 NODE_PROGRAMS = ("kubelet", "kube-proxy", "coredns")
 # Whom we follow, and whose jobs we take over: for the tests of that, built when they ask.
 PEERS = ("go-paddle-operator",)
-CONTROL_PLANE_PROGRAMS = tuple(name for name in PROGRAMS if name not in {*NODE_PROGRAMS, *PEERS})
+# What people install the operator with: for the tests of that, which take place on a real node.
+INSTALLERS = ("helm",)
+CONTROL_PLANE_PROGRAMS = tuple(name for name in PROGRAMS if name not in {*NODE_PROGRAMS, *PEERS, *INSTALLERS})
 
 
 def ensure(names: Iterable[str] = CONTROL_PLANE_PROGRAMS) -> dict[str, Path]:
@@ -137,6 +154,12 @@ def ensure_program(program: Program) -> Path:
                 return binary
     print(f"{title}: cached")
     return binary
+
+
+def path_of(program: Program) -> Path:
+    """Where it is, or will be. Another path whenever it might be another program."""
+    toolchain = select_toolchain(program.module.minimum_go, cache_folder())
+    return _from_assets(program) or binary_path(program, toolchain)
 
 
 def source_folder(module: Module) -> Path:

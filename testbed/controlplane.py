@@ -1,5 +1,9 @@
+import os
 import shutil
-from contextlib import suppress
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,6 +26,7 @@ from testbed.instance import (
     USERS,
     Record,
     instance_folder,
+    kept_ports,
     load_record,
     locked_folder,
     prepare,
@@ -126,6 +131,33 @@ class ControlPlane:
         ]
         return [*statuses, *(RealNode(self._layout, record).status() if record.has_node else ())]
 
+    @contextmanager
+    def without(self, component: str) -> Iterator[None]:
+        """A component is away in here: killed, as in a crash. Afterwards all is well again, whatever happens.
+
+        What it has on disk stays. Nobody else is killed.
+        """
+        record = self._record()
+        if component not in record.components:
+            raise ControlPlaneError(
+                f"the testbed {self.name!r} has no {component}",
+                remedy=f"take one of {', '.join(record.components)}",
+            )
+        with kept_ports(record, component):
+            self._kill(component)
+            try:
+                yield
+            finally:
+                self._start_component(component, Path(record.programs[component]), record)
+                # One that has lost its etcd needs some seconds to find it again.
+                prober = Prober(self._layout, record)
+                starting.wait(
+                    f"{API_SERVER} with {component}",
+                    lambda: prober.is_ok(API_SERVER, DEFAULT_SERVICE_ACCOUNT),
+                    API_SERVER,
+                    self._layout,
+                )
+
     @property
     def url(self) -> str:
         return self._record().url
@@ -167,7 +199,7 @@ class ControlPlane:
         return self._record().tokens[user]
 
     def kubeconfig_for(self, user: str) -> Path:
-        """`paddle-operator` and `author` have no rights until a test grants some; `admin` has all."""
+        """Operators and `author` have no rights until a test grants some; `admin` has all."""
         _require_known(user)
         self._record()
         return self._layout.kubeconfig(user)
@@ -234,6 +266,14 @@ class ControlPlane:
                 self._start_component(component, programs[component], record)
         if self._layout.node:
             RealNode(self._layout, record).start(self._hardware)
+
+    def _kill(self, component: str) -> None:
+        while found := [one for one in processes.find(self.folder) if one.component == component]:
+            for process in found:
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+            time.sleep(starting.POLL_SECONDS)
+            processes.reap()
 
     def _start_component(self, component: str, program: Path, record: Record) -> None:
         prober = Prober(self._layout, record)

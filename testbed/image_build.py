@@ -1,8 +1,8 @@
 """How an image is built: debootstrap makes Debian, buildah follows a Dockerfile, the archive gets all names.
 
 A build takes place in one folder that the next one clears, and in mount namespaces of its own: when it is
-killed no mount is left, and nothing that could be taken for whole. Only buildah's store outlives a build, so
-that a change of a script does not install everything again.
+killed no mount is left, and nothing that could be taken for whole. Only buildah's store and Python packages
+outlive a build, so that a change of a script does not install everything again.
 """
 
 import hashlib
@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed import processes
+from testbed.binaries import Program, ensure_program, path_of
 from testbed.cache import finish
 from testbed.errors import BuildError, tail
 from testbed.progress import Progress
@@ -63,26 +64,45 @@ class Recipe:
     """Path in the build context -> path on this machine."""
     first_build: str
     """How long a build without any cache takes, for a person who wonders whether to wait."""
-    base: Debian | str | None = None
-    """Or the name of an image that was built before. The name is given as the argument BASE."""
-    wheels: str | None = None
-    """That file is a lock; the Python packages that it pins are put into the folder wheels."""
+    arguments: Mapping[str, "Debian | Recipe | str"] = field(default_factory=dict)
+    """Argument of the Dockerfile -> value; an image is built first, and its name is the value."""
+    wheels: tuple[str, ...] = ()
+    """Those files are locks; the Python packages that they pin are put into the folder wheels."""
+    programs: Mapping[str, Program] = field(default_factory=dict)
+    """Path in the build context -> what has to be built first, and then is one of the files."""
+    stage: str = ""
+    """Of the Dockerfile, if it has several: one whose layers stay in the store for the next build."""
+    own_title: str = ""
 
     @property
     def title(self) -> str:
-        return self.dockerfile.parent.name
+        return self.own_title or self.dockerfile.parent.name
 
     @property
-    def base_name(self) -> str:
-        return self.base.name if isinstance(self.base, Debian) else self.base or ""
+    def name(self) -> str:
+        """Of the image in the store, if only others are built on it."""
+        return f"localhost/{self.title}:{self.key()}"
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments, for a command line."""
+        return [
+            f"{name}={value if isinstance(value, str) else value.name}"
+            for name, value in self.arguments.items()
+        ]
 
     def key(self) -> str:
         contents = [part for name in sorted(self.files) for part in (name, self.files[name].read_bytes())]
-        return digest_of(self.dockerfile.read_bytes(), self.base_name, platform.machine(), *contents)
+        programs = [part for name, program in self.programs.items() for part in (name, str(path_of(program)))]
+        recipe = (self.dockerfile.read_bytes(), "\0".join(self.words))
+        return digest_of(*recipe, platform.machine(), *contents, *programs)
 
 
 def build(images: Sequence[tuple[Recipe, Sequence[str]]], archive: Path, lock: int) -> None:
     """Each with its names, all into one archive; a later one may have the first as its base."""
+    for recipe, _ in images:
+        for program in recipe.programs.values():
+            ensure_program(program)
     title, first_build = images[0][0].title, images[0][0].first_build
     folder = archive.with_name("build")
     shutil.rmtree(folder, ignore_errors=True)
@@ -94,7 +114,8 @@ def build(images: Sequence[tuple[Recipe, Sequence[str]]], archive: Path, lock: i
     layout = folder / "layout"
     try:
         for recipe, names in images:
-            builder.build(recipe, names[0], layout, progress)
+            builder.build(recipe, names[0], progress)
+            builder.push(recipe, names[0], layout, progress)
     except BaseException:
         progress.stop()
         raise
@@ -122,40 +143,67 @@ class _Builder:
     def __init__(self, folder: Path, store: Path, log: Path, lock: int) -> None:
         self._folder = folder
         self._in_store = ("buildah", f"--root={store}", f"--runroot={folder / 'run'}")
+        self._wheels = folder.with_name("wheels")
         self._log = log
         self._lock = lock
 
-    def build(self, recipe: Recipe, name: str, layout: Path, progress: Progress) -> None:
-        """Adds to a folder in the layout of OCI. With zstd the import is twice as fast as uncompressed."""
+    def build(self, recipe: Recipe, name: str, progress: Progress) -> None:
+        """An image of that name in the store, after what it is built on."""
+        for value in recipe.arguments.values():
+            if not isinstance(value, str):
+                self._ensure_base(value, progress)
         context = self._folder / "context"
         shutil.rmtree(context, ignore_errors=True)  # that of the image before
-        for inside, path in recipe.files.items():
+        context.mkdir()
+        programs = {inside: path_of(program) for inside, program in recipe.programs.items()}
+        for inside, path in {**recipe.files, **programs}.items():
             (context / inside).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, context / inside)
-        self._buildah(progress, "rm", "--all")  # what a build that was killed has left in the store
-        arguments = []
-        if isinstance(recipe.base, Debian):
-            self._ensure_debian(recipe.base, progress)
-        if recipe.base is not None:
-            arguments.append(f"--build-arg=BASE={recipe.base_name}")
-        if recipe.wheels is not None:
-            self._fetch_wheels(context / recipe.wheels, context / "wheels", progress)
+        arguments = [f"--build-arg={word}" for word in recipe.words]
+        if recipe.wheels:
+            self._fetch_wheels(recipe, context, progress)
             arguments.append("--build-arg=PIP_NO_INDEX=1")
+        self._buildah(progress, "rm", "--all")  # what a build that was killed has left in the store
+        if recipe.stage:
+            # Without a name of its own it would be pruned.
+            kept = (f"localhost/{recipe.title}-{recipe.stage}", "--layers", f"--target={recipe.stage}")
+            self._build(progress, recipe.dockerfile, context, *kept, *arguments)
         self._build(progress, recipe.dockerfile, context, name, "--layers", *arguments)
         self._buildah(progress, "rmi", "--prune")
+
+    def push(self, recipe: Recipe, name: str, layout: Path, progress: Progress) -> None:
+        """Adds to a folder in the layout of OCI. With zstd the import is twice as fast as uncompressed."""
         self._buildah(progress, "push", "--compression-format=zstd", name, f"oci:{layout}:{recipe.title}")
 
-    def _fetch_wheels(self, lock: Path, wheels: Path, progress: Progress) -> None:
-        """By the pip of this machine, which has its settings: none of them has to go into the build."""
-        self._run(
-            progress, sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-            "--require-hashes", "--only-binary=:all:", "--python-version=3.11", f"--requirement={lock}",
-            f"--dest={wheels}",
-        )  # fmt: skip
+    def _fetch_wheels(self, recipe: Recipe, context: Path, progress: Progress) -> None:
+        """By the pip of this machine, which has its settings: none of them has to go into the build.
 
-    def _ensure_debian(self, debian: Debian, progress: Progress) -> None:
-        if self._start(*self._in_store, "inspect", "--type=image", debian.name).wait() == 0:
+        They are kept until the locks change: a change of ours then needs no network.
+        """
+        locks = [context / lock for lock in recipe.wheels]
+        kept = self._wheels / f"{recipe.title}-{digest_of(*(lock.read_bytes() for lock in locks))}"
+        if not kept.exists():
+            for old in self._wheels.glob(f"{recipe.title}-*"):
+                shutil.rmtree(old)
+            fetched = self._folder / "wheels"
+            self._run(
+                progress, sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+                "--require-hashes", "--only-binary=:all:", "--python-version=3.11",
+                *(f"--requirement={lock}" for lock in locks), f"--dest={fetched}",
+            )  # fmt: skip
+            kept.parent.mkdir(exist_ok=True)
+            fetched.rename(kept)
+        shutil.copytree(kept, context / "wheels", copy_function=os.link)
+
+    def _ensure_base(self, base: Debian | Recipe, progress: Progress) -> None:
+        if self._start(*self._in_store, "inspect", "--type=image", base.name).wait() == 0:
             return
+        if isinstance(base, Recipe):
+            self.build(base, base.name, progress)
+        else:
+            self._make_debian(base, progress)
+
+    def _make_debian(self, debian: Debian, progress: Progress) -> None:
         root, context = self._folder / "root", self._folder / "debian"
         context.mkdir()
         include = f"--include={','.join(debian.packages)}"

@@ -8,15 +8,18 @@ in. A file of that name is always whole: builds take place in a folder of their 
 
 import os
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed import box, image_build
+from testbed import binaries, box, image_build
 from testbed.cache import build_lock, cache_folder
 from testbed.image_build import Debian, Recipe
 from testbed.node_services import PAUSE_IMAGE
 
 TOP = Path(__file__).resolve().parent.parent
+VERSION = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["version"]
+OPERATOR_NAME = f"registry.baidubce.com/paddle-operator/controller:v{VERSION}"
 PADDLE_NAME = "docker.io/paddle-operator/paddle:3.0.0"
 ARCHIVES_KEPT = 3
 """Of each image, those last used: two checkouts do not drive out each other's, and the disk does not fill."""
@@ -51,8 +54,11 @@ class Image:
 
 
 def _of_this_repository(*patterns: str) -> dict[str, Path]:
-    paths = [path for pattern in patterns for path in sorted(TOP.glob(pattern))]
-    return {str(path.relative_to(TOP)): path for path in paths}
+    paths = [path for pattern in patterns for path in sorted(TOP.glob(pattern)) if path.is_file()]
+    return {str(path.relative_to(TOP)): path for path in paths if "__pycache__" not in path.parts}
+
+
+DEBIAN = Debian(("libgomp1", "python3", "python3-venv"))
 
 
 TINY = Image(
@@ -69,7 +75,7 @@ DEMO_WIDE_AND_DEEP = Image(
         TOP / "images/demo-wide-and-deep/Dockerfile",
         {"wide_and_deep/train.py": TOP / "examples/04-wide-and-deep/train.py"},
         first_build="a second",
-        base=PADDLE_NAME,
+        arguments={"BASE": PADDLE_NAME},
     ),
 )
 DEMO_RESNET = Image(
@@ -81,7 +87,7 @@ DEMO_RESNET = Image(
         TOP / "images/demo-resnet/Dockerfile",
         {"resnet/train_fleet.py": TOP / "examples/02-collective/train_fleet.py"},
         first_build="a second",
-        base=PADDLE_NAME,
+        arguments={"BASE": PADDLE_NAME},
     ),
 )
 PADDLE = Image(
@@ -91,12 +97,40 @@ PADDLE = Image(
         TOP / "images/paddle/Dockerfile",
         _of_this_repository("requirements-paddle.lock", "examples/*/*.py"),
         first_build="2 minutes",
-        base=Debian(("libgomp1", "python3", "python3-venv")),
-        wheels="requirements-paddle.lock",
+        arguments={"BASE": DEBIAN},
+        wheels=("requirements-paddle.lock",),
     ),
     on_top=(DEMO_WIDE_AND_DEEP, DEMO_RESNET),
 )
-ARCHIVED = (TINY, PADDLE)
+OPERATOR = Image(
+    (OPERATOR_NAME,),
+    Recipe(
+        TOP / "Dockerfile",
+        _of_this_repository(
+            ".dockerignore", "LICENSE", "README.md", "images/operator/**/*", "pyproject.toml",
+            "requirements-build.lock", "requirements.lock", "src/**/*",
+        ),
+        first_build="1 minute",
+        arguments={
+            "BUILDER": DEBIAN,
+            "BASE": Recipe(TOP / "images/python/Dockerfile", {}, "a second", arguments={"BASE": DEBIAN}),
+        },
+        wheels=("requirements-build.lock", "requirements.lock"),
+        stage="build",
+        own_title="operator",
+    ),
+)  # fmt: skip
+GO_OPERATOR = Image(
+    # As its own deploy/v1/operator.yaml has it.
+    (f"registry.baidubce.com/paddlecloud/controller:{binaries.GO_OPERATOR.version}",),
+    Recipe(
+        TOP / "images/go-operator/Dockerfile",
+        {},
+        first_build="2 minutes",
+        programs={"manager": binaries.PROGRAMS["go-paddle-operator"]},
+    ),
+)
+ARCHIVED = (TINY, PADDLE, OPERATOR, GO_OPERATOR)
 IMAGES = {image.title: archived for archived in ARCHIVED for image in archived.family}
 """By the title of each, that whose archive has it."""
 

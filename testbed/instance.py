@@ -23,12 +23,13 @@ from testbed.errors import ControlPlaneError
 from testbed.progress import Progress
 
 ADMIN = "admin"
-# User -> groups. Separate users let the audit log tell who did what. `paddle-operator` and `author` can do
+# User -> groups. Separate users let the audit log tell who did what. Operators and `author` can do
 # nothing until a test gives them a role.
 USERS: Mapping[str, tuple[str, ...]] = {
     ADMIN: ("system:masters",),
     "fake-node": ("system:masters",),
     "paddle-operator": (),
+    "second-operator": (),
     "author": (),
     "system:kube-controller-manager": (),
     "system:kube-scheduler": (),
@@ -158,6 +159,18 @@ def reserved_ports(names: Iterable[str]) -> Iterator[dict[str, int]]:
             reservation.bind((HOST, 0))
             ports[name] = reservation.getsockname()[1]
         yield ports
+
+
+@contextmanager
+def kept_ports(record: Record, component: str) -> Iterator[None]:
+    """Those of a component of ours stay its own in here, also while it is away: see `reserved_ports`."""
+    with ExitStack() as stack:
+        for name in (component, f"{component}-peer"):
+            if name in record.ports:
+                reservation = stack.enter_context(socket.socket())
+                reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                reservation.bind((record.address(component), record.ports[name]))
+        yield
 
 
 def prepare(

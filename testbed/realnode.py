@@ -6,7 +6,8 @@ import signal
 import socket
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from testbed import images, processes, starting
@@ -26,6 +27,7 @@ from testbed.node_services import (
     Hardware,
     NodeLayout,
     command_of,
+    load_hardware,
     write_configurations,
 )
 from testbed.probe import ComponentStatus, Prober
@@ -55,8 +57,7 @@ class RealNode:
             if service != CONTAINERD:
                 self.start_service(service)
         starting.wait(f"node {NODE_NAME}", self._is_ready, KUBELET, self._layout)
-        if hardware.gpus:
-            self._pretend_gpus(hardware.gpus)
+        self._pretend_gpus(hardware.gpus)
         self._node.ready.touch()
 
     def start_service(self, service: str) -> None:
@@ -80,6 +81,21 @@ class RealNode:
         while self._is_healthy(service):
             time.sleep(starting.POLL_SECONDS)
 
+    @contextmanager
+    def without_power(self) -> Iterator[None]:
+        """Every process of the node is killed at once, containers too; afterwards its services start again.
+
+        What is on its disk stays. The control plane goes on, and is told nothing.
+        """
+        self._kill_everything()
+        try:
+            yield
+        finally:
+            for service in SERVICES:
+                self.start_service(service)
+            # A kubelet that starts anew forgets what it does not know.
+            self._pretend_gpus(load_hardware(self._node).gpus)
+
     def status(self) -> list[ComponentStatus]:
         return [self._status_of(service) for service in SERVICES]
 
@@ -94,6 +110,13 @@ class RealNode:
         )
         if done.returncode != 0:
             raise ControlPlaneError(f"cannot import {archive}: {done.stderr}", remedy="see the message")
+
+    def _kill_everything(self) -> None:
+        """In one call of the kernel, which spares the caller and the first process of the box."""
+        subprocess.run(self._box.inside("sh", "-c", "kill -9 -1"), check=True)
+        while any(process.component in SERVICES for process in processes.find(self._layout.folder)):
+            time.sleep(starting.POLL_SECONDS)
+            processes.reap()
 
     def _status_of(self, service: str) -> ComponentStatus:
         pid = next(iter(self._pids(service)), None)
@@ -140,6 +163,8 @@ class RealNode:
 
     def _pretend_gpus(self, count: int) -> None:
         """The kubelet leaves alone what it does not know, so pods that ask for GPUs are placed and run."""
+        if not count:
+            return
         amounts = {"nvidia.com/gpu": str(count)}
         self._prober.merge_patch(
             f"{NODE_PATH}/status", {"status": {"capacity": amounts, "allocatable": amounts}}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed import binaries, toolchain
-from testbed.binaries import ETCD, KUBERNETES, PROGRAMS, Module, binary_path, ensure_program
+from testbed.binaries import ETCD, HELM, KUBERNETES, PROGRAMS, Module, binary_path, ensure_program
 from testbed.cache import cache_folder
 from testbed.errors import BuildError
 from testbed.toolchain import Toolchain, select_toolchain
@@ -56,6 +56,18 @@ def test_versions_come_from_go_mod() -> None:
     assert ETCD.version.startswith("v3.")
     assert f"gitVersion={KUBERNETES.version}" in KUBERNETES.build_flags[-1]
     assert "-X" not in ETCD.build_flags[-1]
+    assert f"version.version={HELM.version} " in HELM.build_flags[-1]
+
+
+def test_helm_renders_for_the_kubernetes_of_the_testbed_when_it_cannot_ask() -> None:
+    _, minor, _ = KUBERNETES.version.split(".")
+    assert f"chartutil.k8sVersionMinor={minor} " in HELM.build_flags[-1]
+
+
+def test_a_control_plane_alone_needs_neither_a_node_nor_what_is_installed_on_it() -> None:
+    assert set(binaries.CONTROL_PLANE_PROGRAMS) == {
+        "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("file", ["go.mod", "go.sum"])

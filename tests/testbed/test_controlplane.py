@@ -131,6 +131,29 @@ def test_an_image_for_a_real_node_that_is_not_there_is_refused_before_it_is_buil
     assert f"the testbed {shared.name!r} has no real node" in refused.stderr
 
 
+@pytest.mark.parametrize("component", ["etcd", "kube-apiserver"])
+def test_a_component_that_is_away_comes_back_with_what_it_knew(shared: ControlPlane, component: str) -> None:
+    kept = f"kept-{component}"
+    assert kubectl(shared, "create", "namespace", kept).returncode == 0
+    before = {status.component: status.pid for status in shared.status()}
+    with shared.without(component):
+        away = {status.component: status.pid for status in shared.status()}
+        assert away == before | {component: None}, "and nobody else is"
+        answer = kubectl(shared, "get", "namespace", kept, "--request-timeout=1s")
+        assert answer.returncode == 1, answer
+    after = {status.component: status.pid for status in shared.status()}
+    assert {name for name in before if before[name] != after[name]} == {component}
+    assert kubectl(shared, "get", "namespace", kept).returncode == 0
+
+
+def test_a_component_is_started_again_also_if_something_fails_meanwhile(shared: ControlPlane) -> None:
+    with pytest.raises(ZeroDivisionError), shared.without("kube-controller-manager"):
+        raise ZeroDivisionError
+    assert all(status.healthy for status in shared.status())
+    with pytest.raises(ControlPlaneError, match="has no kube-scheduler"), shared.without("kube-scheduler"):
+        pass
+
+
 def test_secrets_are_private(shared: ControlPlane) -> None:
     assert stat.S_IMODE(shared.folder.stat().st_mode) == 0o700
     secret = [

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from testbed import image_build, images
+from testbed import binaries, image_build, images
 from testbed.errors import BuildError
 from testbed.image_build import Debian, Recipe
-from testbed.images import PADDLE, TINY, Image
+from testbed.images import OPERATOR, PADDLE, TINY, Image
 from testbed.node_services import PAUSE_IMAGE
 
 TOP = Path(__file__).parents[2]
@@ -46,15 +46,33 @@ class TestKey:
         (tmp_path / name).write_text("changed")
         assert image.archive != before
 
-    def test_changes_with_names_places_and_base(self, image: Image) -> None:
+    def test_changes_with_names_places_and_arguments(self, image: Image) -> None:
         swapped = dict(zip(image.recipe.files, reversed(list(image.recipe.files.values())), strict=True))
         others = [
             replace(image, names=("example/one:2",)),
             replace(image, recipe=replace(image.recipe, files=swapped)),
-            replace(image, recipe=replace(image.recipe, base=Debian(("python3",)))),
-            replace(image, recipe=replace(image.recipe, base=Debian(("python3", "libgomp1")))),
+            replace(image, recipe=replace(image.recipe, arguments={"BASE": Debian(("python3",))})),
+            replace(image, recipe=replace(image.recipe, arguments={"BASE": Debian(("python3", "libgomp1"))})),
+            replace(image, recipe=replace(image.recipe, arguments={"BASE": image.recipe})),
+            replace(image, recipe=replace(image.recipe, arguments={"BASE": "python3"})),
+            replace(image, recipe=replace(image.recipe, arguments={"OTHER": "python3"})),
         ]
-        assert len({one.archive for one in (image, *others)}) == 5
+        assert len({one.archive for one in (image, *others)}) == 8
+
+    def test_changes_with_a_base_and_with_a_program(self, image: Image, tmp_path: Path) -> None:
+        def archives() -> list[Path]:
+            return [replace(image, recipe=recipe).archive for recipe in (on_top, with_program)]
+
+        on_top = Recipe(TOP / "images/tiny/Dockerfile", {}, "never", arguments={"BASE": image.recipe})
+        module = binaries.Module("tiny", "example.com/upstream", tmp_path)
+        program = binaries.Program("tiny", module, ".", "never")
+        (tmp_path / "go.mod").write_text("go 1.21\nrequire example.com/upstream v1.2.3\n")
+        (tmp_path / "go.sum").write_text("")
+        with_program = replace(image.recipe, programs={"tiny": program})
+        before = archives()
+        (tmp_path / "a").write_text("changed")
+        (tmp_path / "go.sum").write_text("changed")
+        assert all(one != other for one, other in zip(before, archives(), strict=True))
 
     def test_changes_with_an_image_on_top(self, image: Image) -> None:
         whole = replace(image, on_top=(replace(image, names=("example/top:1",)),))
@@ -99,6 +117,17 @@ def test_a_demo_image_has_the_script_that_its_dockerfile_and_the_seeds_run() -> 
 def test_scripts_of_different_examples_do_not_hide_each_other() -> None:
     scripts = [path.name for path in PADDLE.recipe.files.values()]
     assert len(scripts) == len(set(scripts))
+
+
+def test_the_operator_s_image_is_made_of_the_whole_package_and_bears_its_version() -> None:
+    package = {path for path in (TOP / "src").rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    assert package <= set(OPERATOR.recipe.files.values())
+    version = subprocess.run(
+        [sys.executable, "-m", "paddle_operator", "--version"], capture_output=True, text=True, check=True
+    )
+    assert OPERATOR.all_names == [
+        f"registry.baidubce.com/paddle-operator/controller:v{version.stdout.strip()}"
+    ]
 
 
 def test_images_get_all_their_names(tmp_path: Path) -> None:
