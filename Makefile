@@ -87,7 +87,7 @@ kubectl_of_testbed := from testbed.controlplane import ControlPlane; print(Contr
 
 # The testbed goes down whatever happens; a file is replaced only by a whole one.
 .PHONY: generate
-generate: binaries ## write again what is made from other things: pod_template.json, crd.yaml, troubleshooting.md, tests/golden
+generate: binaries ## write again what is made from other things: pod_template.json, manifests, pages of docs, tests/golden
 	@trap '$(venv_python) -m testbed down --name generate; rm -f $(pod_template).new*' EXIT; \
 	trap 'exit 1' INT TERM; set -e; \
 	$(venv_python) -m testbed up --name generate; \
@@ -99,8 +99,9 @@ generate: binaries ## write again what is made from other things: pod_template.j
 	@mkdir -p deploy/v1
 	paddle-operator crd > deploy/v1/crd.yaml.new
 	@mv deploy/v1/crd.yaml.new deploy/v1/crd.yaml
-	$(venv_python) dev/troubleshooting.py > docs/troubleshooting.md.new
-	@mv docs/troubleshooting.md.new docs/troubleshooting.md
+	$(venv_python) -m dev.manifests
+	@for page in troubleshooting api_doc; do \
+	    $(venv_python) dev/$$page.py > docs/en/$$page.md.new && mv docs/en/$$page.md.new docs/en/$$page.md || exit 1; done
 	REGENERATE=1 $(venv_python) -m pytest -q tests/test_generated.py -k golden
 
 # Only uv itself has to be there, at any version: a lock that cannot be installed must not stop its own repair.
