@@ -80,7 +80,8 @@ images: packages ## the images of the tests, built once and kept in a cache
 .PHONY: node
 node: images ## tests on a real node
 	@$(venv_python) -m testbed build --node
-	$(venv_python) -m pytest -m node
+	$(venv_python) -m pytest -m node tests/testbed
+	$(venv_python) -m pytest -n 2 --dist=loadfile -m node tests/node
 
 pod_template := src/paddle_operator/api/pod_template.json
 kubectl_of_testbed := from testbed.controlplane import ControlPlane; print(ControlPlane("generate").kubectl)

@@ -88,6 +88,7 @@ async def test_what_a_container_said_last_is_explained_and_not_repeated(cluster:
     assert "hunter2" not in cluster.kubectl("get", "pdj/newer", "-o", "jsonpath={.status}")
 
 
+@pytest.mark.alone
 async def test_a_job_survives_a_kubelet_and_a_containerd_that_are_away(cluster: Cluster) -> None:
     cluster.world.start_manager()
     cluster.apply(job("steady", "echo begun; sleep 5", cleanPodPolicy="Never"))

@@ -50,6 +50,7 @@ async def test_nothing_can_be_reached_beyond_the_machine(cluster: Cluster) -> No
     assert "unreachable" in cluster.logs("routes")
 
 
+@pytest.mark.alone
 async def test_gpus_are_counted_and_labels_select(cluster: Cluster) -> None:
     asks = {"resources": {"limits": {"nvidia.com/gpu": 4}}}
     where = {"accelerator": "nvidia-tesla-p100"}
@@ -64,6 +65,7 @@ async def test_gpus_are_counted_and_labels_select(cluster: Cluster) -> None:
     await cluster.world.pod_until("second", lambda seen: seen.status.phase == "Succeeded")
 
 
+@pytest.mark.alone
 def test_status_tells_which_service_of_the_node_is_away(apiserver: ControlPlane) -> None:
     assert [one.component for one in apiserver.status() if one.healthy][-4:] == list(SERVICES)
     apiserver.node.stop_service(KUBE_PROXY)

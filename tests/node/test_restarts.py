@@ -273,6 +273,7 @@ async def test_a_finished_job_goes_with_all_that_it_has_when_its_time_has_come(
     outcomes["ttlSecondsAfterFinished"] = "Completed; job and pods are gone"
 
 
+@pytest.mark.alone
 async def test_a_pod_on_a_node_that_is_gone_is_deleted_by_force_if_the_job_asks_for_it(
     cluster: Cluster, outcomes: dict[str, str]
 ) -> None:

@@ -1,28 +1,14 @@
-"""What the operator may do is what it does. The comparison comes last, over all that the tests here did."""
+"""Rare requests: with them, all that the operator may do is done in some test on the node (conftest.py)."""
 
-from collections import defaultdict
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from real_cluster import Cluster, tiny_job
-from world import OPERATOR, SECOND_OPERATOR, Request, read_audit_log
 
 from paddle_operator.api.names import LABEL_ATTEMPT, LABEL_JOB_UID, OLD_FINALIZER
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES
-from paddle_operator.api.rights import FOLLOWED, LEASE
-from testbed.controlplane import ControlPlane
 
 pytestmark = pytest.mark.node
-
-OPERATORS = frozenset({OPERATOR, SECOND_OPERATOR, "system:serviceaccount:paddle-system:paddle-manager-sa"})
-# blockOwnerDeletion needs it where OwnerReferencesPermissionEnforcement is on, as here. No request shows it.
-SHOWN_BY_NO_REQUEST = {("update", "paddlejobs/finalizers")}
-
-CARRY_RIGHTS = frozenset(
-    {"namespaces", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "serviceaccounts"}
-)
-SETTLES = timedelta(seconds=60)
 
 
 async def test_labels_that_somebody_takes_off_are_put_back(cluster: Cluster) -> None:
@@ -72,40 +58,3 @@ async def test_an_end_with_everything_that_may_be_left(cluster: Cluster) -> None
     await world.gone(PADDLE_JOBS, "resnet")
     await world.gone(SERVICES, "resnet-worker-0")
     await world.gone(PODS, "resnet-worker-0")
-
-
-def test_nothing_is_missing_and_nothing_unused(
-    apiserver: ControlPlane, whole_run: str, outcomes: dict[str, str]
-) -> None:
-    if whole_run:
-        pytest.skip(f"only a run of all tests in here shows all that is used: {whole_run}")
-    everything = read_audit_log(apiserver.audit_log)
-    # The Go operator has the same account, and the tests the same client.
-    requests = [
-        one for one in everything if one.user in OPERATORS and one.agent.startswith("paddle-operator/")
-    ]
-    taken_away = [one for one in everything if one.verb == "delete" and one.resource in CARRY_RIGHTS]
-    granted = {(verb, right.resource): right.group for right in (*FOLLOWED, *LEASE) for verb in right.verbs}
-    used: dict[tuple[str, str], int] = defaultdict(int)
-    for request in requests:
-        if request.code != 403:
-            used[request.verb, request.resource] += 1
-    for (verb, resource), group in sorted(granted.items(), key=lambda one: one[0][::-1]):
-        told = "by blockOwnerDeletion" if (verb, resource) in SHOWN_BY_NO_REQUEST else used[verb, resource]
-        outcomes[f"right: {resource} {verb}"] = f"{group or 'core'}, used {told}"
-    assert refused(requests, taken_away) == []
-    assert {what for what in used if what not in granted} == set()
-    assert {what for what in granted if not used[what]} == SHOWN_BY_NO_REQUEST
-
-
-def refused(requests: list[Request], taken_away: list[Request]) -> list[str]:
-    """Requests for which a right was missing, though nobody had just taken it away."""
-    return [
-        f"{one.user}: {one} in {one.namespace}"
-        for one in requests
-        if one.code == 403
-        and not any(
-            one.at - SETTLES < gone.at < one.at and one.namespace in {gone.namespace, gone.name, ""}
-            for gone in taken_away
-        )
-    ]
