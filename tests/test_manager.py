@@ -13,7 +13,7 @@ from scripted import DAY_ZERO, loop_time
 from paddle_operator.api.crd import paddle_job_schema
 from paddle_operator.api.meta import Key, KubeObject, Manifest
 from paddle_operator.api.resources import LEASES, PADDLE_JOBS, PODS, AnyResource, Target
-from paddle_operator.cluster import Scope, Unreachable
+from paddle_operator.cluster import Forbidden, Scope, Unreachable
 from paddle_operator.manager import Election, Manager, Options
 from paddle_operator.memory.cluster import MemoryCluster
 from paddle_operator.paddlejob.observed import Settings
@@ -28,22 +28,39 @@ def now() -> datetime:
     return DAY_ZERO + timedelta(seconds=loop_time())
 
 
-class Connection(MemoryCluster):
+class Connection:
     """One manager's way to the cluster that all share; it can be cut, and notes who wrote what."""
 
     def __init__(self, memory: MemoryCluster, name: str, writes: list[tuple[str, str]]) -> None:
-        self.__dict__.update(memory.__dict__)
+        self._memory = memory
         self._name = name
         self._writes = writes
         self.is_cut = False
+        self.hidden = ""
+        """A namespace that it has no right to see."""
+
+    async def get(self, resource: Any, key: Key) -> Any:
+        return await self._memory.get(resource, key)
+
+    async def list(self, resource: Any, scope: Scope) -> Any:
+        if self.hidden and scope.namespace == self.hidden:
+            raise Forbidden(f"not in {self.hidden}")
+        return await self._memory.list(resource, scope)
+
+    def watch(self, resource: Any, scope: Scope, since: str) -> Any:
+        return self._memory.watch(resource, scope, since)
 
     async def patch(self, target: Target, body: Manifest, *, subresource: str = "") -> KubeObject:
         self._note(target.resource, "patch")
-        return await super().patch(target, body, subresource=subresource)
+        return await self._memory.patch(target, body, subresource=subresource)
 
     async def create(self, resource: Any, manifest: Manifest) -> Any:
         self._note(resource, "create")
-        return await super().create(resource, manifest)
+        return await self._memory.create(resource, manifest)
+
+    async def delete(self, target: Target, *, as_seen: bool = False, force: bool = False) -> None:
+        self._note(target.resource, "delete")
+        await self._memory.delete(target, as_seen=as_seen, force=force)
 
     def _note(self, resource: AnyResource, verb: str) -> None:
         if self.is_cut:
@@ -185,15 +202,47 @@ async def test_a_scheduler_that_is_not_served_is_said_on_each_job() -> None:
         assert await alone.pods() == ["resnet-worker-0"]
 
 
-async def test_a_manager_that_fails_takes_the_process_down_with_its_error() -> None:
+async def test_a_namespace_that_may_not_be_seen_stops_no_job_in_another() -> None:
     async with team() as alone:
-        alone.start("a", elects=False)
-        await asyncio.sleep(1)
-        manager = alone.managers["a"]._managers[0]
-        manager._jobs._tell = None  # type: ignore[assignment, method-assign]
-        task = alone.tasks.pop("a")
-        await alone.memory.create(
-            PADDLE_JOBS, make.manifest() | {"metadata": {"name": "x", "namespace": "team"}}
+        alone.start("a", elects=False, namespaces=("red", "blue"))
+        alone.connections["a"].hidden = "blue"
+        await alone.submit("resnet", "red", intranet="Host")
+        await asyncio.sleep(5)
+        assert await alone.pods("red") == ["resnet-worker-0"]
+        assert alone.readiness("a") == (
+            503,
+            "waits for the lists of configmaps, paddlejobs, pods, services\n",
         )
+
+
+async def test_a_manager_that_fails_takes_the_process_down_and_gives_its_lease_back() -> None:
+    async with team("a", "b") as both:
+        await asyncio.sleep(5)
+        manager = both.managers["a"]._managers[0]
+        manager._jobs._tell = None  # type: ignore[assignment, method-assign]
+        task = both.tasks.pop("a")
+        begun = loop_time()
+        await both.submit("resnet")
         with pytest.raises(BaseExceptionGroup):
             await task
+        await asyncio.sleep(begun + 2 - loop_time())
+        assert both.readiness("b") == (200, "leads\n")
+        assert both.writers() == {"b"}
+
+
+async def test_one_that_is_told_to_stop_while_it_stands_by_stops() -> None:
+    async with team("a", "b") as both:
+        await both.stop("b")
+        await both.submit("resnet")
+        assert both.writers() == {"a"}
+
+
+async def test_one_that_cannot_read_the_lease_is_not_ready_and_says_why() -> None:
+    async with team() as alone:
+        alone.start("a")
+        alone.connections["a"].is_cut = True
+        await asyncio.sleep(1)
+        assert alone.readiness("a") == (503, "cut\n")
+        alone.connections["a"].is_cut = False
+        await asyncio.sleep(2)
+        assert alone.readiness("a") == (200, "leads\n")

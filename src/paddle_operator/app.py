@@ -55,7 +55,8 @@ class Neighbours:
     jobs: list[Informer[PaddleJob]] = field(default_factory=list)
 
     def live_host_jobs(self) -> Iterator[PaddleJob]:
-        if not all(informer.synced.is_set() for informer in self.jobs):
+        """Of all namespaces, but those that are not for us to see: there the scheduler sees to the ports."""
+        if not all(informer.synced.is_set() or informer.is_refused for informer in self.jobs):
             raise Unreachable("ports of nodes are given out once the jobs of all namespaces are known")
         for informer in self.jobs:
             yield from (job for job in informer.store if job.on_host_network and not job.status.finished)
@@ -105,7 +106,7 @@ class PaddleJobManager:
 
     @property
     def waiting_turns(self) -> int:
-        return len(self._queue)
+        return self._queue.overdue
 
     async def drain(self) -> None:
         """No turn begins any more; returns when those under way have ended."""

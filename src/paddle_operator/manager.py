@@ -80,14 +80,16 @@ class Manager:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until it is told to stop; what is under way then has a moment to end."""
-        while not stop.is_set():
+        try:
+            while not stop.is_set():
+                if self._lease is not None:
+                    async with _first_of(stop.wait(), self._lease.acquire()):
+                        pass
+                if not stop.is_set():
+                    await self._lead(stop)
+        finally:
             if self._lease is not None:
-                async with _first_of(stop.wait(), self._lease.acquire()):
-                    pass
-            if not stop.is_set():
-                await self._lead(stop)
-        if self._lease is not None:
-            await self._lease.release()
+                await self._lease.release()
 
     def readiness(self) -> Reply:
         """Ready: all lists are there, or somebody else leads and we can see that."""
@@ -98,7 +100,8 @@ class Manager:
             return Reply(b"leads\n" if self._lease is not None else b"ready\n")
         if self._lease is not None and self._lease.leader and not self._lease.error:
             return Reply(f"stands by, {self._lease.leader} leads\n".encode())
-        return Reply(f"starts {self._lease.error if self._lease is not None else ''}\n".encode(), 503)
+        why = self._lease.error if self._lease is not None else ""
+        return Reply(f"{why or 'starts'}\n".encode(), 503)
 
     async def _lead(self, stop: asyncio.Event) -> None:
         """Until the lease is lost, or somebody says stop."""
@@ -117,7 +120,7 @@ class Manager:
     @asynccontextmanager
     async def _working(self) -> AsyncIterator[list[PaddleJobManager]]:
         options, neighbours = self._options, Neighbours()
-        cluster = self._cluster if self._lease is None else Fenced(self._cluster, lambda: self._lease_holds)
+        cluster = self._cluster if self._lease is None else Fenced(self._cluster, self._lease)
         meter = Meter(self._metrics.turned, self._metrics.waited, self._jobs.saw)
         self._managers = [
             PaddleJobManager(
@@ -139,10 +142,6 @@ class Manager:
             self._managers = []
             self._metrics.leads(it_does=False)
             self._jobs.forget()
-
-    @property
-    def _lease_holds(self) -> bool:
-        return self._lease is not None and self._lease.holds
 
 
 @asynccontextmanager

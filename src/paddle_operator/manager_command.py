@@ -10,7 +10,7 @@ import typer
 
 from .api.rights import LEASE_NAME
 from .api.words import is_dns_label
-from .console import complaint
+from .console import complaint, warn
 from .log import LogFormat, LogLevel, configure
 
 if TYPE_CHECKING:
@@ -49,7 +49,13 @@ Namespaces = Annotated[
 ]
 Workers = Annotated[
     int,
-    _option("--workers", help="How many jobs are looked at at the same time.", panel=WHAT, min=1, max=1000),
+    _option(
+        "--workers",
+        help="How many jobs are looked at at the same time, in each namespace.",
+        panel=WHAT,
+        min=1,
+        max=1000,
+    ),
 ]
 InitImage = Annotated[
     str,
@@ -160,7 +166,7 @@ def manager(
     Runs until SIGTERM or Ctrl-C. It may be killed at any moment: it keeps nothing that it cannot see again.
     Install the PaddleJob kind first: paddle-operator crd | kubectl apply -f -
 
-    Each option may also be a variable: PADDLE_OPERATOR_LEASE_DURATION=8s is --lease-duration 8s.
+    Options may also be variables: PADDLE_OPERATOR_LEASE_DURATION=8s is --lease-duration 8s.
 
     In a cluster it runs by itself: kubectl apply -f deploy/v1/crd.yaml -f deploy/v1/operator.yaml
 
@@ -262,8 +268,17 @@ _GO_BOOLEANS = {"true": "--", "t": "--", "1": "--", "false": "--no-", "f": "--no
 
 
 def from_go(words: Sequence[str]) -> list[str]:
-    """Options as Go programs take them: -namespace=x is --namespace=x, and a switch may have a value."""
-    return [_from_go(word) for word in words]
+    """Options as Go programs take them: -namespace=x is --namespace=x, and a switch may have a value.
+
+    Those of the Go operator's log, which this one does not have, are passed over.
+    """
+    known = []
+    for word in words:
+        if word.lstrip("-").startswith("zap-") and word.startswith("-"):
+            warn(f"{word} is passed over: see --log-level and --log-format")
+        else:
+            known.append(_from_go(word))
+    return known
 
 
 def _from_go(word: str) -> str:

@@ -12,7 +12,7 @@ from scripted import DAY_ZERO, NAMESPACE, loop_time
 from paddle_operator.api.core import Lease, Pod
 from paddle_operator.api.meta import Key, KubeObject, Manifest, ObjectMeta
 from paddle_operator.api.resources import LEASES, PODS, Target
-from paddle_operator.cluster import Unreachable
+from paddle_operator.cluster import Forbidden, Throttled, Unreachable
 from paddle_operator.memory.cluster import MemoryCluster
 from paddle_operator.runtime.lease import Fenced, LeaderLease, LeaseTiming, NotLeadingError
 
@@ -29,7 +29,11 @@ class Server(MemoryCluster):
         super().__init__(lambda: DAY_ZERO + timedelta(seconds=loop_time()), {})
         self.is_down = False
         self.loses_answers = False
+        self.delays_seconds = 0.0
+        self.keeps_waiting = 0
+        """So many answers to writes that took effect never come."""
         self.writes: list[float] = []
+        self.requests = 0
 
     async def get(self, resource: Any, key: Key) -> Any:
         self._trouble()
@@ -39,11 +43,16 @@ class Server(MemoryCluster):
         self._trouble()
         written = await super().patch(target, body, subresource=subresource)
         self.writes.append(loop_time())
+        if self.keeps_waiting:
+            self.keeps_waiting -= 1
+            await asyncio.sleep(1000)
+        await asyncio.sleep(self.delays_seconds)
         if self.loses_answers:
             raise Unreachable("the answer is lost")
         return written
 
     def _trouble(self) -> None:
+        self.requests += 1
         if self.is_down:
             raise Unreachable("nobody answers")
 
@@ -225,7 +234,7 @@ async def test_who_was_paused_beyond_the_deadline_writes_nothing_even_before_it_
     paused_seconds = 0.0
     lease = lease_of(server, "a", lambda: loop_time() + paused_seconds)
     await lease.acquire()
-    fenced = Fenced(server, lambda: lease.holds)
+    fenced = Fenced(server, lease)
     manifest = {"metadata": {"namespace": NAMESPACE, "name": "p"}, "spec": {"containers": []}}
     made = await fenced.create(PODS, manifest)
     paused_seconds = 6.0
@@ -238,3 +247,103 @@ async def test_who_was_paused_beyond_the_deadline_writes_nothing_even_before_it_
         with pytest.raises(NotLeadingError):
             await write
     assert (await fenced.get(PODS, Key(NAMESPACE, "p"))).metadata.labels == {}
+
+
+async def test_one_answer_that_never_comes_does_not_cost_the_lead() -> None:
+    server = Server()
+    lease, keeping = await leading(server, "a")
+    server.keeps_waiting = 1
+    await asyncio.sleep(30)
+    assert lease.holds
+    await crash(keeping)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.0, 1.9, 2.1])
+async def test_a_slow_server_shuts_the_fence_at_no_time(seconds: float) -> None:
+    server = Server()
+    lease, keeping = await leading(server, "a")
+    server.delays_seconds = seconds
+    for _ in range(600):
+        await asyncio.sleep(0.1)
+        assert lease.holds
+    await crash(keeping)
+
+
+async def test_nobody_hammers_a_server_that_does_not_answer() -> None:
+    """Neither a standby whose leader's lease has run out, nor one who led."""
+    server = Server()
+    lease, keeping = await leading(server, "a")
+    standby = asyncio.create_task(lease_of(server, "b").acquire())
+    await asyncio.sleep(20)
+    server.is_down = True
+    await keeping
+    again = asyncio.create_task(lease.acquire())
+    await asyncio.sleep(20)
+    before = server.requests
+    await asyncio.sleep(60)
+    assert server.requests - before <= 2 * 61
+    await crash(standby)
+    await crash(again)
+
+
+async def test_nobody_hammers_a_server_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server()
+    spec = {"holderIdentity": "gone", "leaseDurationSeconds": 1}
+    await server.create(LEASES, {"metadata": {"namespace": NAMESPACE, "name": KEY.name}, "spec": spec})
+
+    async def refuse(*_: object, **__: object) -> KubeObject:
+        raise Forbidden("no patch")
+
+    monkeypatch.setattr(server, "patch", refuse)
+    lease = lease_of(server, "a")
+    waiting = asyncio.create_task(lease.acquire())
+    await asyncio.sleep(60)
+    assert server.requests <= 65
+    assert lease.error == "no patch"
+    await crash(waiting)
+
+
+async def test_a_server_that_asks_for_a_pause_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server()
+
+    async def throttle(*_: object) -> Lease:
+        server.requests += 1
+        raise Throttled("later", retry_after_seconds=10)
+
+    monkeypatch.setattr(server, "get", throttle)
+    waiting = asyncio.create_task(lease_of(server, "a").acquire())
+    await asyncio.sleep(35)
+    assert server.requests == 4
+    await crash(waiting)
+
+
+async def test_one_that_is_stopped_in_the_middle_of_a_renewal_gives_the_lease_back() -> None:
+    server = Server()
+    lease, keeping = await leading(server, "a")
+    server.delays_seconds = 0.5
+    await asyncio.sleep(2.2)
+    await crash(keeping)
+    await lease.release()
+    assert (await server.lease()).spec.holder_identity == ""
+
+
+async def test_one_that_is_stopped_just_when_it_gets_the_lease_gives_it_back() -> None:
+    server = Server()
+    first, keeping = await leading(server, "a")
+    await crash(keeping)
+    await first.release()
+    second = lease_of(server, "b")
+    server.delays_seconds = 0.5
+    getting = asyncio.create_task(second.acquire())
+    await asyncio.sleep(0.2)
+    await crash(getting)
+    await second.release()
+    assert (await server.lease()).spec.holder_identity == ""
+
+
+async def test_one_that_never_led_leaves_the_lease_alone() -> None:
+    server = Server()
+    _, keeping = await leading(server, "a")
+    await lease_of(server, "b").release()
+    assert (await server.lease()).spec.holder_identity == "a"
+    await crash(keeping)

@@ -6,7 +6,7 @@ import make
 import msgspec
 import pytest
 
-from paddle_operator.api.meta import Condition, Key
+from paddle_operator.api.meta import Key
 from paddle_operator.api.paddlejob import Failure, PaddleJob, PaddleJobStatus
 from paddle_operator.serve.jobs import JobMetrics
 from paddle_operator.serve.metrics import Metrics, named
@@ -86,12 +86,12 @@ class TestJobs:
         jobs = JobMetrics(metrics.registry)
         born = job().metadata.creation_timestamp
         assert born is not None
-        ran = Condition("Running", "True", last_transition_time=born + timedelta(seconds=3))
+        ran, ended = born + timedelta(seconds=3), born + timedelta(seconds=30)
         jobs.saw(KEY, job())
         for _ in range(2):
-            jobs.saw(KEY, job(phase="Running", conditions=(ran,)))
+            jobs.saw(KEY, job(phase="Running", start_time=ran))
         for _ in range(2):
-            jobs.saw(KEY, job(phase="Completed", completion_time=born + timedelta(seconds=30)))
+            jobs.saw(KEY, job(phase="Completed", start_time=ran, completion_time=ended))
         assert value(metrics, "job_start_seconds_count") == 1
         assert value(metrics, "job_start_seconds_sum") == 3
         assert value(metrics, "job_seconds_count", phase="Completed") == 1
@@ -100,9 +100,11 @@ class TestJobs:
     def test_restarts_are_counted_by_class_and_do_not_start_the_clock_again(self) -> None:
         metrics = Metrics()
         jobs = JobMetrics(metrics.registry)
-        jobs.saw(KEY, job(phase="Running"))
-        jobs.saw(KEY, job(phase="Restarting", restarts=1, attempt=1, failure=Failure(kind="OOM")))
-        jobs.saw(KEY, job(phase="Running", restarts=1, attempt=1))
+        ran = make.NOW
+        jobs.saw(KEY, job(phase="Running", start_time=ran))
+        failed = {"restarts": 1, "attempt": 1, "failure": Failure(kind="OOM")}
+        jobs.saw(KEY, job(phase="Restarting", start_time=ran, **failed))
+        jobs.saw(KEY, job(phase="Running", start_time=ran, **failed))
         assert value(metrics, "job_restarts_total", **{"class": "OOM"}) == 1
         assert value(metrics, "job_start_seconds_count") == 0
 

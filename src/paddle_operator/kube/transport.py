@@ -105,7 +105,7 @@ class Transport:
     async def lines(self, path: str, query: dict[str, str]) -> AsyncGenerator[bytes, None]:
         """A stream line by line, for as long as it lasts; how long to wait for a line is up to the caller."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS)
-        begun = time.monotonic()
+        begun, status = time.monotonic(), 0
         try:
             async with self._session.get(
                 self._credentials.server + path,
@@ -114,17 +114,17 @@ class Transport:
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
-                seconds = time.monotonic() - begun
-                self._on_answer(Answer("GET", path, response.status, seconds, is_watch=True))
-                if response.status >= 300:
+                status = response.status
+                self._on_answer(Answer("GET", path, status, time.monotonic() - begun, is_watch=True))
+                if status >= 300:
                     answer = await response.read()
-                    raise error_from_response(
-                        response.status, answer, response.headers.get("Retry-After", "")
-                    )
+                    raise error_from_response(status, answer, response.headers.get("Retry-After", ""))
                 async with aclosing(_split_lines(response.content)) as lines:
                     async for line in lines:
                         yield line
         except TROUBLE as error:
+            if not status:
+                self._on_answer(Answer("GET", path, 0, time.monotonic() - begun, is_watch=True))
             raise Unreachable(f"GET {path}: {_described(error)}") from error
 
     def _tell_date(self, written: str) -> None:

@@ -79,6 +79,8 @@ class Informer(Generic[T]):
         self.resource = resource
         self.store = store
         self.synced = asyncio.Event()
+        self.is_refused = False
+        """The server does not let us see any: there may be some, but for us there are none."""
         self._cluster = cluster
         self._scope = scope
         self._on_change = on_change
@@ -110,7 +112,9 @@ class Informer(Generic[T]):
         try:
             listing = await self._cluster.list(self.resource, self._scope)
         except ApiError as error:
+            self.is_refused = isinstance(error, (Forbidden, NotFound))
             return self._rest(error, Sync())
+        self.is_refused = False
         touched = self.store.replace(listing.items, int(listing.resource_version))
         self._log.debug("listed", objects=len(listing.items), changed=len(touched))
         for found in listing.items:

@@ -6,8 +6,9 @@
 
 A manager that was paused, by SIGSTOP or with its whole machine, does not know that it no longer leads. So
 each write first looks at a clock that goes on meanwhile (`Fenced`): without a renewal within the deadline,
-which is shorter than the lease, nothing is sent. A write that had already left is as harmless as one before a
-crash: it names the UID or the version that it is for, or a name that can be taken only once.
+which is shorter than the lease, nothing is sent. A write that had already left does no more harm than one
+just before a crash: it names the UID or the version that it is for; and a create that comes late collides
+with a name, or makes a pod that the new leader sees, and sweeps away.
 """
 
 import asyncio
@@ -31,12 +32,17 @@ from paddle_operator.cluster import (
     Listing,
     NotFound,
     Scope,
+    Throttled,
 )
 
 from .clock import since_boot
 
 T = TypeVar("T", bound=KubeObject)
 log = structlog.get_logger()
+
+SHORTEST_PAUSE_SECONDS = 0.01
+# For the last words of a process that stops.
+RELEASE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,7 @@ class LeaderLease:
         """Who led when we last looked."""
         self.error = ""
         """Why we could not look, if we could not."""
+        self._asked_for_pause = 0.0
 
     @property
     def holds(self) -> bool:
@@ -96,41 +103,48 @@ class LeaderLease:
                 self._note_error(error)
             if self._ours is not None:
                 # From before it was sent: others count from when they saw it.
-                self._renewed_at = begun
+                self._renewed_at, self.leader = begun, self._identity
                 log.info("leads", lease=str(self._key), identity=self._identity)
                 return
             await asyncio.sleep(self._pause())
 
     async def keep(self) -> None:
         """Renews it; returns when it is lost."""
-        while True:
-            left = self._timing.renew_deadline - (self._steady() - self._renewed_at)
-            await asyncio.sleep(max(0.0, min(self._timing.retry_period / (2 if self.error else 1), left)))
+        timing = self._timing
+        while self.holds:
+            due = self._renewed_at + timing.retry_period - self._steady()
+            at_least = self._asked_for_pause or timing.retry_period / 4 if self.error else 0.0
+            await asyncio.sleep(max(0.0, min(max(due, at_least), self._left)))
             begun = self._steady()
             try:
-                # No request may use up the time of the next one.
-                async with asyncio.timeout(self._timing.retry_period):
+                # Time for two tries, so that one answer that never comes does not cost the lead.
+                async with asyncio.timeout(min(timing.renew_deadline / 2, max(0.1, self._left))):
                     await self._renew()
                 self._renewed_at, self.error = begun, ""
             except NotLeadingError:
                 self._renewed_at = -math.inf
             except (ApiError, TimeoutError) as error:
                 self._note_error(error)
-            if not self.holds:
-                log.warning("leads no longer", lease=str(self._key), leader=self.leader, error=self.error)
-                self._ours = None
-                return
+        log.warning("leads no longer", lease=str(self._key), leader=self.leader, error=self.error)
+        self._ours = self._seen = None
 
     async def release(self) -> None:
-        """Give it back, so that another need not wait; if that fails, it will."""
-        ours, self._ours, self._renewed_at = self._ours, None, -math.inf
-        if ours is None:
-            return
+        """Give it back, if it is ours, so that another need not wait; if that fails, it will.
+
+        Looked up, because we may have been stopped while a request was on its way.
+        """
+        self._ours, self._renewed_at = None, -math.inf
         try:
-            async with asyncio.timeout(1):
-                await self._write(ours, {"holderIdentity": "", "leaseDurationSeconds": 1})
+            async with asyncio.timeout(RELEASE_SECONDS):
+                found = await self._cluster.get(LEASES, self._key)
+                if found.spec.holder_identity == self._identity:
+                    await self._write(found, {"holderIdentity": "", "leaseDurationSeconds": 1})
         except (ApiError, TimeoutError) as error:
             log.warning("lease not given back", error=_told(error))
+
+    @property
+    def _left(self) -> float:
+        return self._renewed_at + self._timing.renew_deadline - self._steady()
 
     async def _try_to_take(self) -> Lease | None:
         try:
@@ -161,27 +175,27 @@ class LeaderLease:
         return self._seen_at + duration - self._steady()
 
     def _pause(self) -> float:
+        """Shorter only to be there when the lease of another ends, never after something went wrong."""
         look = self._timing.retry_period / 2
-        return min(look, max(0.01, self._expires_in(self._seen))) if self._seen is not None else look
+        if self.error or self._seen is None:
+            return max(look, self._asked_for_pause)
+        return min(look, max(SHORTEST_PAUSE_SECONDS, self._expires_in(self._seen)))
 
     async def _renew(self) -> None:
-        if self._ours is None:
-            found = await self._cluster.get(LEASES, self._key)
-            self.leader = found.spec.holder_identity or ""
+        # Not ours any more until the answer is there: it may be written and the answer lost.
+        ours, self._ours = self._ours, None
+        if ours is None:
+            ours = await self._cluster.get(LEASES, self._key)
+            self.leader = ours.spec.holder_identity or ""
             if self.leader != self._identity:
                 raise NotLeadingError
-            self._ours = found
         try:
-            self._ours = await self._write(self._ours, {"renewTime": self._stamp()})
+            self._ours = await self._write(ours, {"renewTime": self._stamp()})
         except NotFound:
             # Somebody deleted it.
             self._ours = await self._create()
             if self._ours is None:
                 raise Conflict(f"lease {self._key} was made anew by another manager") from None
-        except ApiError:
-            # It may have been written all the same, or by somebody else: look at it before the next try.
-            self._ours = None
-            raise
 
     async def _create(self) -> Lease | None:
         manifest = {
@@ -213,9 +227,11 @@ class LeaderLease:
         return self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def _note_error(self, error: Exception) -> None:
-        if not self.error:
-            log.warning("lease cannot be read or written", lease=str(self._key), error=_told(error))
-        self.error = _told(error)
+        told = _told(error)
+        if told != self.error:
+            log.warning("lease cannot be read or written", lease=str(self._key), error=told)
+        self.error = told
+        self._asked_for_pause = error.retry_after_seconds if isinstance(error, Throttled) else 0.0
 
 
 def _told(error: Exception) -> str:
@@ -225,9 +241,9 @@ def _told(error: Exception) -> str:
 class Fenced:
     """A cluster that is written to only while the lease holds."""
 
-    def __init__(self, cluster: Cluster, holds: Callable[[], bool]) -> None:
+    def __init__(self, cluster: Cluster, lease: LeaderLease) -> None:
         self._cluster = cluster
-        self._holds = holds
+        self._lease = lease
 
     async def get(self, resource: Resource[T], key: Key) -> T:
         return await self._cluster.get(resource, key)
@@ -251,5 +267,5 @@ class Fenced:
         await self._cluster.delete(target, as_seen=as_seen, force=force)
 
     def _check(self) -> None:
-        if not self._holds():
+        if not self._lease.holds:
             raise NotLeadingError

@@ -44,6 +44,12 @@ class KeyQueue:
     def __len__(self) -> int:
         return len(self._due)
 
+    @property
+    def overdue(self) -> int:
+        """Keys whose turn has come. Those that only wait for their time are not counted."""
+        now = _now()
+        return sum(due <= now for due in self._due.values())
+
     def add(self, key: Key, delay_seconds: float = 0.0) -> None:
         """Ask for a turn; of several wishes for one key the earliest counts."""
         due = max(_now() + delay_seconds, self._not_before.get(key, 0.0))

@@ -9,8 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from paddle_operator.api.meta import Key, find_condition
-from paddle_operator.api.names import RUNNING
+from paddle_operator.api.meta import Key
 from paddle_operator.api.paddlejob import PaddleJob, Phase
 
 from .metrics import SLOW
@@ -21,6 +20,7 @@ class _Seen:
     uid: str
     phase: str
     restarts: int
+    has_run: bool
 
 
 class JobMetrics(Collector):
@@ -55,18 +55,17 @@ class JobMetrics(Collector):
         if job is None:
             return
         status = job.status
-        self._seen[key] = _Seen(job.uid, status.phase or "New", status.restarts)
+        self._seen[key] = _Seen(
+            job.uid, status.phase or "New", status.restarts, has_run=status.start_time is not None
+        )
         if old is None or old.uid != job.uid:
             return
         if status.restarts > old.restarts:
             kind = status.failure.kind if status.failure is not None else ""
             self._restarts.labels(kind).inc(status.restarts - old.restarts)
-        if status.phase == old.phase:
-            return
-        if status.phase == Phase.RUNNING and not status.attempt:
-            running = find_condition(status.conditions, RUNNING)
-            self._observe(self._start, job, running.last_transition_time if running else None)
-        elif status.finished:
+        if not old.has_run:
+            self._observe(self._start, job, status.start_time)
+        if status.finished and status.phase != old.phase:
             self._observe(self._lives.labels(status.phase), job, status.completion_time)
 
     def forget(self) -> None:
