@@ -110,7 +110,7 @@ OPERATOR = Image(
             ".dockerignore", "LICENSE", "README.md", "images/operator/**/*", "pyproject.toml",
             "requirements-build.lock", "requirements.lock", "src/**/*",
         ),
-        first_build="1 minute",
+        first_build="2 minutes",
         arguments={
             "BUILDER": DEBIAN,
             "BASE": Recipe(TOP / "images/python/Dockerfile", {}, "a second", arguments={"BASE": DEBIAN}),

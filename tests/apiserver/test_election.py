@@ -12,9 +12,13 @@ from world import OPERATOR, SECOND_OPERATOR, World
 from paddle_operator.api.core import Lease
 from paddle_operator.api.resources import LEASES
 from paddle_operator.api.rights import LEASE_NAME
+from paddle_operator.runtime.lease import LeaseTiming
 from testbed.node import FakeNode
 
 pytestmark = pytest.mark.apiserver
+
+# A leader that is killed has renewed its lease at most so long ago.
+SHORTEST_REST_SECONDS = LeaseTiming().duration - LeaseTiming().retry_period
 
 
 def elect(world: World, user: str) -> Any:
@@ -62,7 +66,7 @@ def writes(world: World, user: str) -> list[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
 async def test_a_standby_takes_over(world: World, node: FakeNode, number: int) -> None:
-    """How long it takes is printed: under 2 s after a stop, under 10 after a crash."""
+    """How long it takes is printed. After a stop nobody waits for the lease to run out."""
     first, leader = await two(world)
     await world.submit(make.manifest("before"))
     await world.phase("before", "Completed")
@@ -75,14 +79,14 @@ async def test_a_standby_takes_over(world: World, node: FakeNode, number: int) -
     led = time.monotonic() - begun
     await world.phase("after", "Completed")
     print(f"after signal {number} the other led {led:.2f} s later")
-    assert led < (2 if number == signal.SIGTERM else 10)
+    assert (led < SHORTEST_REST_SECONDS) == (number == signal.SIGTERM)
     assert writes(world, SECOND_OPERATOR)
 
 
 async def test_a_leader_that_was_paused_beyond_its_lease_does_no_harm(world: World, node: FakeNode) -> None:
     first, leader = await two(world)
     # In the middle of its work: it has not yet done with the pods when it is stopped.
-    await world.submit(make.manifest("large", 64))
+    await world.submit(make.manifest("large", 64, cleanPodPolicy="Never"))
     await world.pod_until("large-worker-0", lambda _: True)
     first.send_signal(signal.SIGSTOP)
     await led_by(world, other_than=leader)
