@@ -26,6 +26,7 @@ COMPONENT = "box"
 LINK = "pdtb0"
 NODE_ADDRESS = "198.18.0.2"
 NODE_RANGE = "198.18.0.0/24"
+POD_RANGE = "198.18.1.0/24"
 BRIDGE = "cni0"
 # Pinned: it would follow that of a pod, and running pods would lose the bridge for many seconds.
 BRIDGE_MAC = "02:00:c6:12:01:01"
@@ -178,6 +179,8 @@ class Box:
         _run("ip", "link", "set", LINK, "alias", str(self._folder))
         _run("ip", "address", "add", f"{ADVERTISE_ADDRESS}/24", "dev", LINK)
         _run("ip", "link", "set", LINK, "up")
+        # Pods ask the API server, and its answers have to find them. It goes with the link.
+        _run("ip", "route", "add", POD_RANGE, "via", NODE_ADDRESS, "dev", LINK)
         _run(*self.inside("ip", "address", "add", f"{NODE_ADDRESS}/24", "dev", "eth0"))
         _run(*self.inside("ip", "link", "set", "eth0", "up"))
         _run(*self.inside("ip", "link", "add", BRIDGE, "address", BRIDGE_MAC, "type", "bridge"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from testbed.box import BRIDGE, NODE_ADDRESS, NODE_RANGE, cgroup_of
+from testbed.box import BRIDGE, NODE_ADDRESS, NODE_RANGE, POD_RANGE, cgroup_of
 from testbed.components import SERVICE_RANGE, Layout
 
 CONTAINERD = "containerd"
@@ -18,7 +18,6 @@ SERVICES = (CONTAINERD, KUBELET, KUBE_PROXY, COREDNS)
 
 NODE_NAME = "node-1"
 NODE_USER = f"system:node:{NODE_NAME}"
-POD_RANGE = "198.18.1.0/24"
 BRIDGE_ADDRESS = "198.18.1.1"
 CLUSTER_DOMAIN = "cluster.local"
 # In the box, where /run is its own.
