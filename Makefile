@@ -116,6 +116,8 @@ lock: | .venv/bin/uv ## pin the dependencies of pyproject.toml; `make lock UPGRA
 	$(uv_compile) pyproject.toml --extra local --group dev -o requirements-dev.lock
 	$(venv_python) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["local"], sep="\n")' \
 	    | $(uv_compile) --constraint requirements-dev.lock - -o requirements-paddle.lock
+	$(venv_python) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	    | $(uv_compile) --constraint requirements-dev.lock - -o requirements-build.lock
 	$(uv_compile) --group go -o requirements-go.lock
 	$(uv_compile:--universal=--python-platform=linux) --group paddle-2-6-2 -o requirements-paddle-2.6.2.lock
 	$(uv_compile) --group paddle-3-1-0 -o requirements-paddle-3.1.0.lock

@@ -23,6 +23,7 @@ GROUPS: dict[str, list[str]] = PROJECT["dependency-groups"]
 
 DIRECT = {
     "requirements.lock": RUNTIME,
+    "requirements-build.lock": PROJECT["build-system"]["requires"],
     "requirements-dev.lock": [*RUNTIME, *LOCAL, *GROUPS["dev"]],
     "requirements-go.lock": GROUPS["go"],
     "requirements-paddle.lock": LOCAL,
@@ -33,7 +34,7 @@ DIRECT = {
 }
 # The others are installed into the cache and not here, so their metadata cannot be walked.
 TESTED = "requirements-dev.lock"
-INSTALLED = ("requirements.lock", TESTED, "requirements-paddle.lock")
+INSTALLED = ("requirements.lock", "requirements-build.lock", TESTED, "requirements-paddle.lock")
 HINT = "run make lock"
 
 

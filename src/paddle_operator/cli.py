@@ -49,7 +49,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # What a terminal cannot show is no reason to end a training.
             stream.reconfigure(errors="replace")
-    app()
+    # Whatever it was started as: /manager of the image, or python -m.
+    app(prog_name="paddle-operator")
 
 
 def manager_main() -> None:
