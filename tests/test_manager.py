@@ -209,10 +209,9 @@ async def test_a_namespace_that_may_not_be_seen_stops_no_job_in_another() -> Non
         await alone.submit("resnet", "red", intranet="Host")
         await asyncio.sleep(5)
         assert await alone.pods("red") == ["resnet-worker-0"]
-        assert alone.readiness("a") == (
-            503,
-            "waits for the lists of configmaps, paddlejobs, pods, services\n",
-        )
+        status, text = alone.readiness("a")
+        assert status == 503
+        assert text.startswith("waits for the lists of paddlejobs in blue, pods in blue")
 
 
 async def test_a_manager_that_fails_takes_the_process_down_and_gives_its_lease_back() -> None:
@@ -242,7 +241,23 @@ async def test_one_that_cannot_read_the_lease_is_not_ready_and_says_why() -> Non
         alone.start("a")
         alone.connections["a"].is_cut = True
         await asyncio.sleep(1)
-        assert alone.readiness("a") == (503, "cut\n")
+        assert alone.readiness("a") == (503, "lease: cut\n")
         alone.connections["a"].is_cut = False
         await asyncio.sleep(2)
         assert alone.readiness("a") == (200, "leads\n")
+
+
+async def test_one_that_may_not_see_what_it_shall_follow_neither_leads_nor_is_ready() -> None:
+    """A rolling update stops there, and the one before goes on."""
+    async with team("a") as both:
+        both.start("b", namespaces=("blue",))
+        both.connections["b"].hidden = "blue"
+        await asyncio.sleep(10)
+        assert both.readiness("b")[0] == 503
+        await both.stop("a")
+        await asyncio.sleep(20)
+        assert both.readiness("b")[0] == 503
+        assert (await both.memory.get(LEASES, LEASE)).spec.holder_identity == ""
+        both.connections["b"].hidden = ""
+        await asyncio.sleep(40)
+        assert both.readiness("b") == (200, "leads\n")

@@ -175,6 +175,7 @@ def test_the_spellings_of_go(go: str, ours: str) -> None:
         (["-namespace=x", "--leader-elect=true"], ["manager", "--namespace=x", "--leader-elect"]),
         (["--version"], ["--version"]),
         (["--zap-devel", "-zap-log-level=debug", "--namespace=x"], ["manager", "--namespace=x"]),
+        (["--zap-log-level", "debug", "--zap-devel", "--namespace", "x"], ["manager", "--namespace", "x"]),
         ([], ["manager"]),
     ],
 )

@@ -102,7 +102,21 @@ class PaddleJobManager:
     @property
     def unlisted(self) -> list[str]:
         """The kinds that are not known yet: until then nothing is decided."""
-        return [informer.resource.plural for informer in self._informers if not informer.synced.is_set()]
+        return [_named(informer) for informer in self._informers if not informer.synced.is_set()]
+
+    @property
+    def unfollowed(self) -> list[str]:
+        """The kinds of whose changes nothing is heard now."""
+        return [_named(informer) for informer in self._informers if informer.trouble]
+
+    async def look(self) -> None:
+        """Returns when everything could be listed once: the server knows the kinds, and lets us see them."""
+        async with asyncio.TaskGroup() as tasks:
+            following = [tasks.create_task(informer.run()) for informer in self._informers]
+            for informer in self._informers:
+                await informer.synced.wait()
+            for task in following:
+                task.cancel()
 
     @property
     def waiting_turns(self) -> int:
@@ -239,6 +253,11 @@ class PaddleJobManager:
     def _follow(self, resource: Resource[T], store: Store[T], selector: str = "") -> Informer[T]:
         scope = Scope(self._namespace, selector)
         return Informer(self._cluster, resource, scope, store, on_change=self._queue.add)
+
+
+def _named(informer: Informer[KubeObject]) -> str:
+    where = informer.scope.namespace
+    return f"{informer.resource.plural} in {where}" if where else informer.resource.plural
 
 
 def _owning_job(thing: KubeObject) -> Key | None:

@@ -9,6 +9,7 @@ Three things stand behind this protocol: the real API server, an API server in m
     ├── Gone             watch: that far back the server does not remember; list again
     ├── Invalid          the server will never accept this object
     ├── Forbidden        RBAC, quota or an admission policy says no; may change
+    │   └── Unauthorized the server does not know who we are
     ├── Throttled        the server asks for a pause, of retry_after_seconds
     └── Unreachable      no answer, or a broken one: whether a write took effect is not known
 """
@@ -49,6 +50,10 @@ class Invalid(ApiError):  # noqa: N818
 
 
 class Forbidden(ApiError):  # noqa: N818
+    pass
+
+
+class Unauthorized(Forbidden):
     pass
 
 

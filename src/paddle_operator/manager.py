@@ -6,15 +6,16 @@ knew when it led before, or while it stood by, can mislead nobody.
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import structlog
 
+from . import __version__
 from .api.meta import Key
+from .api.paddlejob import PaddleJob
 from .app import Meter, Neighbours, PaddleJobManager
 from .cluster import Cluster
 from .kube.client import KubeCluster
@@ -81,6 +82,9 @@ class Manager:
     async def run(self, stop: asyncio.Event) -> None:
         """Until it is told to stop; what is under way then has a moment to end."""
         try:
+            if self._lease is not None:
+                # Before it may lead: one without rights would keep those from leading who have them.
+                await self._look(stop)
             while not stop.is_set():
                 if self._lease is not None:
                     async with _first_of(stop.wait(), self._lease.acquire()):
@@ -93,15 +97,21 @@ class Manager:
 
     def readiness(self) -> Reply:
         """Ready: all lists are there, or somebody else leads and we can see that."""
-        unlisted = sorted({kind for manager in self._managers for kind in manager.unlisted})
-        if unlisted:
-            return Reply(f"waits for the lists of {', '.join(unlisted)}\n".encode(), 503)
+        if unlisted := [kind for manager in self._managers for kind in manager.unlisted]:
+            return _not_ready(f"waits for the lists of {', '.join(unlisted)}")
+        if unfollowed := [kind for manager in self._managers for kind in manager.unfollowed]:
+            return _not_ready(f"cannot follow {', '.join(unfollowed)}")
         if self._managers:
             return Reply(b"leads\n" if self._lease is not None else b"ready\n")
         if self._lease is not None and self._lease.leader and not self._lease.error:
             return Reply(f"stands by, {self._lease.leader} leads\n".encode())
-        why = self._lease.error if self._lease is not None else ""
-        return Reply(f"{why or 'starts'}\n".encode(), 503)
+        return _not_ready(f"lease: {self._lease.error}" if self._lease and self._lease.error else "starts")
+
+    async def _look(self, stop: asyncio.Event) -> None:
+        self._managers = self._make_managers(self._cluster)
+        looks = asyncio.gather(*(manager.look() for manager in self._managers))
+        async with _first_of(stop.wait(), looks):
+            self._managers = []
 
     async def _lead(self, stop: asyncio.Event) -> None:
         """Until the lease is lost, or somebody says stop."""
@@ -119,10 +129,22 @@ class Manager:
 
     @asynccontextmanager
     async def _working(self) -> AsyncIterator[list[PaddleJobManager]]:
-        options, neighbours = self._options, Neighbours()
         cluster = self._cluster if self._lease is None else Fenced(self._cluster, self._lease)
-        meter = Meter(self._metrics.turned, self._metrics.waited, self._jobs.saw)
-        self._managers = [
+        self._managers = managers = self._make_managers(cluster, self._jobs.saw)
+        self._metrics.leads(it_does=True, depth=lambda: sum(one.waiting_turns for one in managers))
+        try:
+            yield managers
+        finally:
+            self._managers = []
+            self._metrics.leads(it_does=False)
+            self._jobs.forget()
+
+    def _make_managers(
+        self, cluster: Cluster, saw_job: Callable[[Key, PaddleJob | None], None] = lambda _key, _job: None
+    ) -> list[PaddleJobManager]:
+        options, neighbours = self._options, Neighbours()
+        meter = Meter(self._metrics.turned, self._metrics.waited, saw_job)
+        return [
             PaddleJobManager(
                 cluster,
                 namespace,
@@ -134,20 +156,16 @@ class Manager:
             )
             for namespace in options.namespaces
         ]
-        managers = self._managers
-        self._metrics.leads(it_does=True, depth=lambda: sum(one.waiting_turns for one in managers))
-        try:
-            yield managers
-        finally:
-            self._managers = []
-            self._metrics.leads(it_does=False)
-            self._jobs.forget()
+
+
+def _not_ready(why: str) -> Reply:
+    return Reply(f"{why}\n".encode(), 503)
 
 
 @asynccontextmanager
-async def _first_of(*coroutines: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
+async def _first_of(*coroutines: Awaitable[object]) -> AsyncIterator[None]:
     """Entered when one of them has ended; raises what it raised. The others go on inside, and end after."""
-    tasks = [asyncio.create_task(one) for one in coroutines]
+    tasks = [asyncio.ensure_future(one) for one in coroutines]
     try:
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
@@ -178,7 +196,8 @@ async def run_manager(credentials: Credentials, options: Options) -> None:
             ),
         )
         async with serving(pages):
-            followed = ", ".join(options.namespaces) or "all namespaces"
-            log.info("following", server=credentials.server, namespace=followed)
+            followed = ",".join(options.namespaces) or "all"
+            who = {"identity": options.election.identity} if options.election is not None else {}
+            log.info("starts", version=__version__, server=credentials.server, namespace=followed, **who)
             await manager.run(stop)
     log.info("stopped")

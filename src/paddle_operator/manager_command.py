@@ -209,7 +209,9 @@ def _namespaces(text: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     for name in found:
         if not is_dns_label(name):
-            raise complaint(f"--namespace: {name!r} is no name of a namespace")
+            raise complaint(
+                f"--namespace: {name!r} is no name of a namespace; use lower-case letters, digits and dashes"
+            )
     if text and not found:
         raise complaint(f"--namespace: {text!r} names none; leave it out to follow all namespaces")
     return found or ("",)
@@ -264,6 +266,7 @@ def _warn_of_what_is_not_served(scheduling: str, etcd_server: str) -> None:
 
 
 _GO_FLAG = re.compile(r"-?-(?P<name>[A-Za-z][\w-]+)(?:=(?P<value>.*))?")
+_ZAP = re.compile(r"--?zap-")
 _GO_BOOLEANS = {"true": "--", "t": "--", "1": "--", "false": "--no-", "f": "--no-", "0": "--no-"}
 
 
@@ -272,12 +275,15 @@ def from_go(words: Sequence[str]) -> list[str]:
 
     Those of the Go operator's log, which this one does not have, are passed over.
     """
-    known = []
-    for word in words:
-        if word.lstrip("-").startswith("zap-") and word.startswith("-"):
-            warn(f"{word} is passed over: see --log-level and --log-format")
-        else:
+    known, rest = [], [*words]
+    while rest:
+        word = rest.pop(0)
+        if not _ZAP.match(word):
             known.append(_from_go(word))
+            continue
+        warn(f"{word} is passed over: see --log-level and --log-format")
+        if "=" not in word and not word.endswith("zap-devel") and rest and not rest[0].startswith("-"):
+            rest.pop(0)  # its value
     return known
 
 

@@ -55,8 +55,9 @@ async def test_metrics_tell_what_the_audit_log_tells(world: World, node: FakeNod
     world.start_manager(options=options)
     assert await ready(port) == "ready\n"
     assert await fetch(port, "/healthz") == (200, "ok\n")
-    await world.submit(make.manifest())
+    await world.submit(make.manifest(cleanPodPolicy="Always"))
     await world.phase("resnet", "Completed")
+    await world.no_pods()  # the last that it does
     _, page = await fetch(port, "/metrics")
     told: Counter[str] = Counter()
     for labels, count in counted(page, "requests_total").items():
@@ -81,7 +82,11 @@ async def test_a_manager_without_rights_is_alive_but_not_ready(world: World) -> 
                 break
             except aiohttp.ClientConnectionError:
                 await asyncio.sleep(0.05)
-    assert (status, text) == (503, "waits for the lists of configmaps, paddlejobs, pods, services\n")
+    kinds = ("paddlejobs", "pods", "services", "configmaps")
+    assert (status, text) == (
+        503,
+        f"waits for the lists of {', '.join(f'{kind} in {other}' for kind in kinds)}\n",
+    )
     assert await fetch(port, "/healthz") == (200, "ok\n")
 
 
@@ -107,7 +112,7 @@ async def test_it_says_a_line_for_each_change_with_the_jobs_key_and_nothing_else
     await world.phase("resnet", "Completed")
     lines = world.stop_managers()
     begins = [line["event"] for line in lines[:2]]
-    assert begins == ["following", "ready"]
+    assert begins == ["starts", "ready"]
     assert lines[-1]["event"] == "stopped"
     about_the_job = lines[2:-1]
     assert {line.get("key") for line in about_the_job} == {f"{world.namespace}/resnet"}

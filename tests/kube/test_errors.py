@@ -12,6 +12,7 @@ from paddle_operator.cluster import (
     Invalid,
     NotFound,
     Throttled,
+    Unauthorized,
     Unreachable,
 )
 from paddle_operator.kube.errors import error_from_response
@@ -21,7 +22,7 @@ from paddle_operator.kube.errors import error_from_response
     ("code", "reason", "kind"),
     [
         (400, "BadRequest", Invalid),
-        (401, "Unauthorized", Forbidden),
+        (401, "Unauthorized", Unauthorized),
         (403, "Forbidden", Forbidden),
         (404, "NotFound", NotFound),
         (405, "MethodNotAllowed", Invalid),

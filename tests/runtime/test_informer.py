@@ -330,3 +330,17 @@ class TestAnObjectThatCannotBeRead:
 async def test_a_rest_leads_to_what_it_was_for(watcher: Watcher, state: Sync | Follow) -> None:
     assert await watcher.informer.step(Rest(9, state)) == state
     assert loop_time() == 9
+
+
+async def test_trouble_is_told_once_and_then_once_a_minute_and_its_end_too(watcher: Watcher) -> None:
+    watcher.script.lists = [*[Unreachable("nobody answers")] * 12, listing(7)]
+    watcher.script.watches = [[FOR_EVER]]
+    with capture_logs() as logs:
+        await watcher.run_for(100)
+        assert watcher.informer.trouble == "nobody answers"
+        await watcher.run_for(250)
+    assert watcher.informer.trouble == ""
+    told = [line["event"] for line in logs if line["log_level"] in {"warning", "info"}]
+    assert told[0] == "cannot follow"
+    assert told.count("follows again") == 1
+    assert 2 <= told.count("cannot follow") <= 7

@@ -11,12 +11,13 @@ from paddle_operator.cluster import (
     Invalid,
     NotFound,
     Throttled,
+    Unauthorized,
     Unreachable,
 )
 
 _BY_CODE: dict[int, type[ApiError]] = {
     400: Invalid,
-    401: Forbidden,
+    401: Unauthorized,
     403: Forbidden,
     404: NotFound,
     405: Invalid,

@@ -104,7 +104,9 @@ class Controller(Generic[P, O]):
                 tasks.create_task(informer.run())
             for informer in self._informers:
                 await informer.synced.wait()
-            log.info("ready", **{self._loop.primary.resource.plural: len(self._loop.primary.store)})
+            primary = self._loop.primary
+            followed = primary.scope.namespace or "all"
+            log.info("ready", namespace=followed, **{primary.resource.plural: len(primary.store)})
             for _ in range(self._workers):
                 tasks.create_task(self._work())
 

@@ -30,6 +30,7 @@ from paddle_operator.cluster import (
     NotFound,
     Scope,
     Throttled,
+    Unauthorized,
     Unreachable,
     Verb,
 )
@@ -45,6 +46,7 @@ SILENCE_SECONDS = 150.0
 SHORT_WATCH_SECONDS = 1.0
 FIRST_REST_SECONDS = 0.25
 LONGEST_REST_SECONDS = 30.0
+REMIND_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,15 @@ class Informer(Generic[T]):
         self.synced = asyncio.Event()
         self.is_refused = False
         """The server does not let us see any: there may be some, but for us there are none."""
+        self.scope = scope
+        self.trouble = ""
+        """What is in the way of following now, if anything is."""
+        self._told_trouble_at = 0.0
         self._cluster = cluster
-        self._scope = scope
         self._on_change = on_change
         self._failures = 0
         self._patience: asyncio.Timeout | None = None
-        self._log = log.bind(kind=resource.kind)
+        self._log = log.bind(kind=resource.kind, namespace=scope.namespace or "all")
 
     async def run(self) -> None:
         state: State = Sync()
@@ -110,7 +115,7 @@ class Informer(Generic[T]):
 
     async def _sync(self) -> State:
         try:
-            listing = await self._cluster.list(self.resource, self._scope)
+            listing = await self._cluster.list(self.resource, self.scope)
         except ApiError as error:
             self.is_refused = isinstance(error, (Forbidden, NotFound))
             return self._rest(error, Sync())
@@ -129,10 +134,11 @@ class Informer(Generic[T]):
         began = clock()
         broken: ApiError | None = None
         then: Sync | Follow = Sync()
+        works = asyncio.get_running_loop().call_later(SHORT_WATCH_SECONDS, self._forget_trouble)
         try:
             async with (
                 asyncio.timeout(SILENCE_SECONDS) as patience,
-                aclosing(self._cluster.watch(self.resource, self._scope, since)) as changes,
+                aclosing(self._cluster.watch(self.resource, self.scope, since)) as changes,
             ):
                 self._patience = patience
                 async for change in changes:
@@ -152,6 +158,7 @@ class Informer(Generic[T]):
             broken, then = error, Follow(since)
         finally:
             self._patience = None
+            works.cancel()
         has_worked = clock() - began >= SHORT_WATCH_SECONDS
         if has_worked:
             self._failures = 0
@@ -186,13 +193,28 @@ class Informer(Generic[T]):
             seconds = max(seconds, error.retry_after_seconds)
         self._failures += 1
         if error is not None:
-            self._log.warning("cannot follow", error=str(error), again_seconds=seconds, **self._hint(error))
+            self._tell_trouble(error, seconds)
         return Rest(seconds, then)
+
+    def _tell_trouble(self, error: ApiError, again_seconds: float) -> None:
+        """Once, and again when it is another one, or lasts."""
+        text, now = str(error), asyncio.get_running_loop().time()
+        if text != self.trouble or now - self._told_trouble_at >= REMIND_SECONDS:
+            self._told_trouble_at = now
+            self._log.warning("cannot follow", error=text, again_seconds=again_seconds, **self._hint(error))
+        self.trouble = text
+
+    def _forget_trouble(self) -> None:
+        if self.trouble:
+            self._log.info("follows again")
+        self.trouble = ""
 
     def _hint(self, error: ApiError) -> dict[str, str]:
         match error:
             case NotFound():
                 return {"hint": f"is the CustomResourceDefinition of {self.resource} installed?"}
+            case Unauthorized():
+                return {"hint": "the server does not know this token or certificate; is it expired?"}
             case Forbidden():
                 return {"hint": f"the account needs the verbs list and watch on {self.resource}"}
         return {}

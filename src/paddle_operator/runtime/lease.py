@@ -86,6 +86,8 @@ class LeaderLease:
         self.error = ""
         """Why we could not look, if we could not."""
         self._asked_for_pause = 0.0
+        self._has_asked = False
+        """For the lease; whether we got it, we may not have heard."""
 
     @property
     def holds(self) -> bool:
@@ -98,7 +100,7 @@ class LeaderLease:
             try:
                 async with asyncio.timeout(self._timing.renew_deadline):
                     self._ours = await self._try_to_take()
-                self.error = ""
+                self._note_success()
             except (ApiError, TimeoutError) as error:
                 self._note_error(error)
             if self._ours is not None:
@@ -120,7 +122,8 @@ class LeaderLease:
                 # Time for two tries, so that one answer that never comes does not cost the lead.
                 async with asyncio.timeout(min(timing.renew_deadline / 2, max(0.1, self._left))):
                     await self._renew()
-                self._renewed_at, self.error = begun, ""
+                self._renewed_at = begun
+                self._note_success()
             except NotLeadingError:
                 self._renewed_at = -math.inf
             except (ApiError, TimeoutError) as error:
@@ -134,6 +137,8 @@ class LeaderLease:
         Looked up, because we may have been stopped while a request was on its way.
         """
         self._ours, self._renewed_at = None, -math.inf
+        if not self._has_asked:
+            return
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
                 found = await self._cluster.get(LEASES, self._key)
@@ -191,6 +196,9 @@ class LeaderLease:
                 raise NotLeadingError
         try:
             self._ours = await self._write(ours, {"renewTime": self._stamp()})
+        except Conflict:
+            # Taken, or edited: which, the next look tells at once.
+            await self._renew()
         except NotFound:
             # Somebody deleted it.
             self._ours = await self._create()
@@ -210,6 +218,7 @@ class LeaderLease:
             return None
 
     def _claim(self) -> Manifest:
+        self._has_asked = True
         return {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": math.ceil(self._timing.duration),
@@ -225,6 +234,11 @@ class LeaderLease:
 
     def _stamp(self) -> str:
         return self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def _note_success(self) -> None:
+        if self.error:
+            log.info("lease can be read and written again", lease=str(self._key))
+        self.error = ""
 
     def _note_error(self, error: Exception) -> None:
         told = _told(error)
