@@ -47,7 +47,8 @@ operator itself goes. They are data: a row is added in `src/paddle_operator/padd
 WAITS = """
 ## The job stays Pending or Starting
 
-- Status and Mode are empty: no operator follows the job's namespace.
+- Status and Mode are empty: no operator follows the job's namespace, or it
+  [is not ready](#the-operator-itself).
 - The condition `Created` is `False`: something stands in the way of its pods, and the message says what to
   do. All reasons are in [paddlejob.md](paddlejob.md).
 - The condition `Running` is `False`: pods are there, and wait. The message names the pod of which most can be
@@ -131,6 +132,57 @@ kubectl get pod POD -o jsonpath='{.metadata.finalizers}'      # or somebody else
   (to checkpoints, say) if they still run.
 """
 
+OPERATOR = """
+## The operator itself
+
+While no operator acts, running jobs go on, new ones have no status, and nothing restarts.
+
+```shell
+kubectl -n paddle-system get pods -l control-plane=controller-manager
+kubectl -n paddle-system logs POD                             # --previous: of one that ended
+kubectl -n paddle-system port-forward POD 8081 &
+curl -s localhost:8081/readyz                                 # why it is ready, or is not
+```
+
+- The pod is in `ImagePullBackOff`: [build the image](install.md#an-image-of-your-own), or say where it is.
+- It is in `CrashLoopBackOff`: the last line of its log names the option that is wrong. With `OOMKilled` as
+  its last state, give it more memory.
+- It runs and is not Ready: `/readyz` says why. A rolling update goes no further then, and the old operator
+  stays.
+
+| `/readyz` | what to do if it lasts |
+| --- | --- |
+| `leads`, `ready`, `stands by, NAME leads` | nothing: all is well |
+| `starts` | look at its log: it has not seen the Lease yet |
+| `waits for the lists of ...` | it cannot see what it should follow, and does nothing: look for \
+`cannot follow` in its log |
+| `cannot follow ...` | it could before, so what it knows may be old; look as above |
+| `lease: ...` | it cannot read or write the Lease. The text is the server's; see below |
+
+What its log says about that. `follows again` and `lease can be read and written again` tell that it is over.
+
+| in the log | what it means | what to do |
+| --- | --- | --- |
+| `cannot follow`, `could not find the requested resource` (404) | the kind is not installed | \
+`kubectl apply -f deploy/v1/crd.yaml` |
+| `cannot follow`, `is forbidden` (403) | the account lacks rights in this namespace | \
+its [Role](security.md#rights-of-the-manager) and RoleBinding must be in each namespace that `--namespace` \
+names; for all, a ClusterRole ([install.md](install.md#other-namespaces)) |
+| `cannot follow`, `Unauthorized` (401) | the server does not know the token: it expired, or the account was \
+made anew | delete the pod; outside of a cluster, renew the kubeconfig |
+| `cannot follow`, anything else | the server does not answer, or not in time | \
+look at the API server, and at the network to it |
+| `lease cannot be read or written` | with `is forbidden`: the account lacks rights; else the server does \
+not answer | the Role `paddle-leader-election-role` must be in the namespace of the Lease and name it \
+([configuration.md](configuration.md#which-of-several-leads)) |
+| `leads no longer` | it could not renew the Lease in time, or another one took it. It stands by, and leads \
+again when it can | once: nothing. Often: the API server is slow, or the pod gets no CPU; then raise \
+`--lease-duration` and its like |
+| `plan stopped` | a request for one job failed (`problem` has the server's words); it is tried again, at \
+most a minute apart | `is forbidden: User ... cannot`: the roles are of an older version, apply \
+`operator.yaml`. `exceeded quota`, or the words of an admission policy: see the job's condition `Created` |
+"""
+
 
 def page() -> str:
     rows = table()
@@ -146,6 +198,7 @@ def page() -> str:
         _table(CODE_COLUMNS, (_code_row(row) for row in rows.end if row.codes)),
         COUNTING.format(failures=_counted(Counts.FAILURE), disruptions=_counted(Counts.DISRUPTION)),
         TERMINATING,
+        OPERATOR,
     )
     return "".join(parts)
 

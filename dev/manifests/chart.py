@@ -19,6 +19,7 @@ OWN_NAMESPACE = "@value .Release.Namespace | quote"
 FOLLOWED_NAMESPACE = "@value $namespace | quote"
 ACCOUNT_NAME = '@value include "paddle-operator.account" $ | quote'
 IMAGE = '@value include "paddle-operator.image" .'
+NEEDED_BY_POLICY = "1.30"
 WRITTEN_BY = "{{- /* Written by `make generate` from dev/manifests. */}}\n"
 
 _HOLE = re.compile(r"(?P<indent> *)(?P<field>- |\S+: )'@(?P<kind>value|block|with) (?P<expression>.*)'")
@@ -29,7 +30,7 @@ def files(version: str, *, policy: str) -> dict[str, str]:
     return {
         "Chart.yaml": chart_yaml(version),
         "templates/crd.yaml": _crd(),
-        "templates/admission-policy.yaml": _when(".Values.admissionPolicy", escaped(policy)),
+        "templates/admission-policy.yaml": _policy(policy),
         "templates/account.yaml": _account(),
         "templates/rights.yaml": _rights(),
         "templates/deployment.yaml": WRITTEN_BY + _template([_deployment()]),
@@ -75,6 +76,18 @@ def _crd() -> str:
     return _when(".Values.crd.create", escaped(write_documents([crd]).decode()))
 
 
+def _policy(text: str) -> str:
+    """Without this an older server would only say that it does not know the kind."""
+    complaint = f"admissionPolicy needs Kubernetes {NEEDED_BY_POLICY}, and this is %s"
+    return _when(
+        ".Values.admissionPolicy",
+        f'{{{{- if semverCompare "<{NEEDED_BY_POLICY}.0-0" .Capabilities.KubeVersion.Version }}}}\n'
+        f'{{{{- fail (printf "{complaint}" .Capabilities.KubeVersion.Version) }}}}\n'
+        "{{- end }}\n"
+        f"{escaped(text)}",
+    )
+
+
 def _account() -> str:
     one = account(OWN_NAMESPACE, ACCOUNT_NAME)
     one["metadata"]["annotations"] = "@with .Values.serviceAccount.annotations"
@@ -111,6 +124,7 @@ def _deployment() -> Manifest:
     }
     spec |= {
         "imagePullSecrets": "@with .Values.image.pullSecrets",
+        "priorityClassName": "@with .Values.priorityClassName",
         "nodeSelector": "@with .Values.nodeSelector",
         "tolerations": "@with .Values.tolerations",
         "affinity": "@with .Values.affinity",

@@ -1,6 +1,7 @@
 """The chart, rendered by the real Helm: by default what deploy/v1 is, and what its values say."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,24 @@ def objects(text: str) -> Objects:
     }
     assert len(found) == len(documents)
     return found
+
+
+def refused(helm: Helm, *options: str) -> str:
+    done = helm("template", "paddle-operator", str(CHART), *options)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def notes(helm: Helm, folder: Path, *settings: str) -> str:
+    """`helm template` leaves them out: here they are the field of an object."""
+    copy = shutil.copytree(CHART, folder / "chart")
+    (copy / "templates" / "NOTES.txt").rename(copy / "NOTES.txt")
+    (copy / "templates" / "notes.yaml").write_text('text: {{ tpl (.Files.Get "NOTES.txt") . | quote }}\n')
+    options = [word for setting in settings for word in ("--set-json", setting)]
+    done = helm("template", "paddle-operator", str(copy), "--show-only=templates/notes.yaml", *options)
+    assert done.returncode == 0, done.stderr
+    text: str = yaml.safe_load(done.stdout)["text"]
+    return text
 
 
 def manager(found: Objects) -> Any:
@@ -141,6 +160,7 @@ def test_what_a_pod_may_have(helm: Helm) -> None:
         'nodeSelector={"zone":"a"}',
         'tolerations=[{"operator":"Exists"}]',
         'affinity={"podAntiAffinity":{}}',
+        'priorityClassName="system-cluster-critical"',
         'podAnnotations={"a":"b"}',
     )
     spec = found[DEPLOYMENT]["spec"]
@@ -154,6 +174,7 @@ def test_what_a_pod_may_have(helm: Helm) -> None:
     assert pod["nodeSelector"] == {"zone": "a"}
     assert pod["tolerations"] == [{"operator": "Exists"}]
     assert pod["affinity"] == {"podAntiAffinity": {}}
+    assert pod["priorityClassName"] == "system-cluster-critical"
 
 
 def test_an_account_of_somebody_elses(helm: Helm) -> None:
@@ -176,6 +197,46 @@ def test_the_admission_policy_on_request_is_that_of_the_file(helm: Helm) -> None
     assert added == objects((ROOT / "deploy" / "v1" / "admission-policy.yaml").read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize(("version", "is_refused"), [("1.29.9", True), ("1.30.0", False)])
+def test_the_admission_policy_is_refused_where_the_server_does_not_know_it(
+    helm: Helm, version: str, *, is_refused: bool
+) -> None:
+    done = helm("template", "x", str(CHART), "--set=admissionPolicy=true", f"--kube-version={version}")
+    assert (f"admissionPolicy needs Kubernetes 1.30, and this is v{version}" in done.stderr) is is_refused
+    assert (done.returncode != 0) is is_refused
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("--namespace=a", "set watchNamespace"),
+        ("-namespace=a", "set watchNamespace"),
+        ("--leader-elect=false", "it is always on"),
+        ("--no-leader-elect", "it is always on"),
+        ("--lease-name=mine", "the Role is for one Lease"),
+        ("--lease-namespace=a", "the release's own namespace"),
+        ("--metrics-bind-address=:9090", "the pod's port for metrics is 8080"),
+        ("--health-probe-bind-address=0", "the pod's probes go to port 8081"),
+    ],
+)
+def test_an_option_on_which_other_objects_depend_is_refused(helm: Helm, option: str, reason: str) -> None:
+    complaint = refused(helm, "--set-json", f'extraArgs=["--workers=16","{option}"]')
+    assert f"extraArgs: {option} cannot be set: " in complaint
+    assert reason in complaint
+
+
+def test_options_whose_names_only_begin_alike_are_not_refused(helm: Helm) -> None:
+    found = rendered(helm, 'extraArgs=["--lease-duration=20s","--workers=16"]')
+    assert manager(found)["args"][-2:] == ["--lease-duration=20s", "--workers=16"]
+
+
+def test_notes_tell_of_the_kind_only_if_it_is_left_to_others(helm: Helm, tmp_path: Path) -> None:
+    (tmp_path / "with").mkdir()
+    (tmp_path / "without").mkdir()
+    assert "not part of this release" not in notes(helm, tmp_path / "with")
+    assert "If it is not there yet: kubectl apply" in notes(helm, tmp_path / "without", "crd.create=false")
+
+
 @pytest.mark.parametrize(
     ("setting", "place", "complaint"),
     [
@@ -193,7 +254,6 @@ def test_the_admission_policy_on_request_is_that_of_the_file(helm: Helm) -> None
     ],
 )  # fmt: skip
 def test_a_bad_value_is_refused_with_its_place(helm: Helm, setting: str, place: str, complaint: str) -> None:
-    done = helm("template", "paddle-operator", str(CHART), "--set-json", setting)
-    assert done.returncode != 0
-    about = [line for line in done.stderr.splitlines() if f"at '{place}" in line]
-    assert [line for line in about if complaint in line], done.stderr
+    told = refused(helm, "--set-json", setting)
+    about = [line for line in told.splitlines() if f"at '{place}" in line]
+    assert [line for line in about if complaint in line], told

@@ -19,6 +19,7 @@
   "initImage" .Values.initImage
   "log-format" .Values.logFormat
   "log-level" .Values.logLevel -}}
+{{- include "paddle-operator.no-fixed-option" . -}}
 - --leader-elect
 {{- range $name := list "namespace" "scheduling" "etcd-server" "initImage" "log-format" "log-level" }}
 {{- with get $options $name }}
@@ -28,6 +29,23 @@
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{- /* Options that would contradict other objects of this chart, and why; also as Go programs take them. */}}
+{{- define "paddle-operator.no-fixed-option" -}}
+{{- $fixed := dict
+  "namespace" "set watchNamespace, which also makes the Roles"
+  "leader-elect" "it is always on, as two operators run in a rolling update"
+  "lease-name" "the Role is for one Lease only; releases in different namespaces do not share it"
+  "lease-namespace" "the Role is for the Lease in the release's own namespace"
+  "metrics-bind-address" "the pod's port for metrics is 8080"
+  "health-probe-bind-address" "the pod's probes go to port 8081" -}}
+{{- range $argument := .Values.extraArgs -}}
+{{- $name := regexReplaceAll "^--?(no-)?([^=]*).*$" $argument "${2}" -}}
+{{- with get $fixed $name -}}
+{{- fail (printf "extraArgs: %s cannot be set: %s" $argument .) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "paddle-operator.account" -}}
