@@ -26,7 +26,6 @@ from installation import (
     refused,
     remove,
 )
-from real_cluster import TINY
 from world import World
 
 from paddle_operator.api.names import OLD_FINALIZER
@@ -75,13 +74,16 @@ def site(apiserver: ControlPlane, admin: Transport, namespace: str, tmp_path: Pa
 
 
 def install_go_operator(shell: Shell, copy: Path) -> None:
-    """From images that are here already. Its kind is too large for `kubectl apply`."""
+    """From an image that is here already, and without its init container, as alpine is not.
+
+    Its kind is too large for `kubectl apply`.
+    """
     folder = binaries.source_folder(binaries.GO_OPERATOR) / "deploy" / "v1"
     documents = list(yaml.safe_load_all((folder / "operator.yaml").read_text()))
     (deployment,) = (one for one in documents if one["kind"] == "Deployment")
     (manager,) = deployment["spec"]["template"]["spec"]["containers"]
     manager["imagePullPolicy"] = "IfNotPresent"
-    manager["args"].append(f"--initImage={TINY}")
+    manager["args"].append("--initImage=")
     copy.write_text(yaml.safe_dump_all(documents))
     shell(f"kubectl create -f {folder / 'crd.yaml'}")
     shell(f"kubectl apply -f {copy}")
