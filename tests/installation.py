@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -22,7 +22,7 @@ from paddle_operator.api.meta import Manifest
 from paddle_operator.api.resources import LEASES
 from paddle_operator.api.rights import LEASE_NAME
 from paddle_operator.kube.transport import Transport
-from testbed import binaries, images
+from testbed import binaries
 from testbed.controlplane import ControlPlane
 
 TOP = Path(__file__).parents[1]
@@ -40,11 +40,6 @@ STATE = "; ".join(
 )
 RESTART = f"kubectl -n {NAMESPACE} rollout restart {DEPLOYMENT}"
 ADMISSION = "deploy/v1/admission-policy.yaml"
-NEXT_TAG = f"v{images.VERSION}-next"
-# The same image again, as the next release.
-OPERATOR = replace(
-    images.OPERATOR, names=(images.OPERATOR_NAME, f"{images.OPERATOR_NAME.rpartition(':')[0]}:{NEXT_TAG}")
-)
 # Of a pod that is admitted to a namespace with Pod Security `restricted`.
 RESTRICTED_POD = {
     "securityContext": {
@@ -106,8 +101,8 @@ class Way(Protocol):
 
     def follow_all(self) -> None: ...
 
-    def uninstall(self) -> str:
-        """With all jobs. What was printed."""
+    def uninstall(self) -> None:
+        """With all jobs."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +130,8 @@ class Files:
         self.shell("kubectl apply -k config/overlays/all-namespaces")
         self.shell(ROLLED_OUT)
 
-    def uninstall(self) -> str:
-        return self.shell(
+    def uninstall(self) -> None:
+        self.shell(
             "kubectl delete -f deploy/v1/crd.yaml -f deploy/v1/operator.yaml && "
             f"kubectl delete --ignore-not-found -f {ADMISSION} && "
             "kubectl delete --ignore-not-found -k config/overlays/all-namespaces"
@@ -154,9 +149,12 @@ class Kustomize:
         self.shell(ROLLED_OUT)
 
     def upgrade(self) -> None:
-        """By an overlay of one's own, which names the image of the next release."""
-        image = {"name": images.OPERATOR_NAME.rpartition(":")[0], "newTag": NEXT_TAG}
-        overlay = {"resources": [os.path.relpath(TOP / "config/default", self.folder)], "images": [image]}
+        """By an overlay of one's own, with one more argument."""
+        more = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--workers=4"}
+        overlay = {
+            "resources": [os.path.relpath(TOP / "config/default", self.folder)],
+            "patches": [{"target": {"kind": "Deployment"}, "patch": yaml.safe_dump([more])}],
+        }
         (self.folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
         self.shell(f"kubectl apply -k {self.folder}")
         self.shell(ROLLED_OUT)
@@ -165,8 +163,8 @@ class Kustomize:
         self.shell("kubectl apply -k config/overlays/all-namespaces")
         self.shell(ROLLED_OUT)
 
-    def uninstall(self) -> str:
-        return self.shell("kubectl delete -k config/overlays/all-namespaces")
+    def uninstall(self) -> None:
+        self.shell("kubectl delete -k config/overlays/all-namespaces")
 
 
 @dataclass(frozen=True)
@@ -185,11 +183,12 @@ class Helm:
         self._set("--set watchNamespace=")
 
     def remove_release(self) -> str:
+        """Without the kind, and so without any job. What Helm says of that."""
         return self.shell(f"helm uninstall paddle-operator --namespace {NAMESPACE} --wait --timeout 90s")
 
-    def uninstall(self) -> str:
-        told = self.remove_release()
-        return told + self.shell(f"kubectl delete crd/{KIND} namespace/{NAMESPACE}")
+    def uninstall(self) -> None:
+        self.remove_release()
+        self.shell(f"kubectl delete crd/{KIND} namespace/{NAMESPACE}")
 
     def _set(self, values: str) -> None:
         self.shell(f"helm upgrade {RELEASE} --reset-then-reuse-values {values} --wait --timeout 90s")

@@ -1,7 +1,7 @@
 """What operators may do, held against what an audit log shows that they did."""
 
 from collections import defaultdict
-from datetime import timedelta
+from datetime import datetime
 from pathlib import Path
 
 from world import OPERATOR, SECOND_OPERATOR, Request, read_audit_log
@@ -11,10 +11,6 @@ from paddle_operator.api.rights import FOLLOWED, LEASE
 OPERATORS = frozenset({OPERATOR, SECOND_OPERATOR, "system:serviceaccount:paddle-system:paddle-manager-sa"})
 # blockOwnerDeletion needs it where OwnerReferencesPermissionEnforcement is on, as here. No request shows it.
 SHOWN_BY_NO_REQUEST = {("update", "paddlejobs/finalizers")}
-CARRY_RIGHTS = frozenset({
-    "namespaces", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "serviceaccounts",
-})  # fmt: skip
-SETTLES = timedelta(seconds=60)
 
 
 def compare(audit_log: Path) -> tuple[dict[str, str], list[str]]:
@@ -22,7 +18,7 @@ def compare(audit_log: Path) -> tuple[dict[str, str], list[str]]:
     everything = read_audit_log(audit_log)
     # The Go operator has the same account, and the tests the same client.
     ours = [one for one in everything if one.user in OPERATORS and one.agent.startswith("paddle-operator/")]
-    taken_away = [one for one in everything if one.verb == "delete" and one.resource in CARRY_RIGHTS]
+    gone = {one.name: one.at for one in everything if str(one) == "delete namespaces"}
     granted = {(verb, right.resource): right.group for right in (*FOLLOWED, *LEASE) for verb in right.verbs}
     used: dict[tuple[str, str], int] = defaultdict(int)
     for request in ours:
@@ -37,21 +33,23 @@ def compare(audit_log: Path) -> tuple[dict[str, str], list[str]]:
         + f" ({group or 'core'})"
         for (verb, resource), group in granted.items()
     }
-    wrong = _refused(ours, taken_away)
+    wrong = _refused(ours, gone)
     wrong += [f"used, but not granted: {verb} {resource}" for verb, resource in used.keys() - granted.keys()]
     unused = {what for what in granted if not used.get(what)} ^ SHOWN_BY_NO_REQUEST
     wrong += [f"granted, but not used: {verb} {resource}" for verb, resource in sorted(unused)]
     return table, wrong
 
 
-def _refused(requests: list[Request], taken_away: list[Request]) -> list[str]:
-    """Requests for which a right was missing, though nobody had just taken it away."""
+def _refused(requests: list[Request], namespaces_gone: dict[str, datetime]) -> list[str]:
+    """Requests for which a right was missing.
+
+    Only of operators whose rights stay as they are until their namespace goes: those that are installed get
+    theirs, and lose them, in the course of a test.
+    """
     return [
         f"refused: {one} in {one.namespace or 'all namespaces'} at {one.at}"
         for one in requests
         if one.code == 403
-        and not any(
-            one.at - SETTLES < gone.at < one.at and one.namespace in {gone.namespace, gone.name, ""}
-            for gone in taken_away
-        )
+        and one.user in {OPERATOR, SECOND_OPERATOR}
+        and not (one.namespace in namespaces_gone and namespaces_gone[one.namespace] < one.at)
     ]

@@ -258,7 +258,9 @@ def read_audit_log(log: Path) -> list[Request]:
         resource = "/".join(part for part in (about.get("resource"), about.get("subresource")) if part)
         requests.append(
             Request(
-                user=entry["user"]["username"],
+                user=entry["user"].get(
+                    "username", ""
+                ),  # of one with a token that is no more, nothing is known
                 verb=entry["verb"],
                 resource=resource,
                 namespace=about.get("namespace", ""),

@@ -13,7 +13,6 @@ from installation import (
     KIND,
     NAMESPACE,
     NO_ROOM_YET,
-    OPERATOR,
     RESTART,
     ROLLED_OUT,
     TOP,
@@ -59,7 +58,7 @@ NOT_OURS = "kube-root-ca.crt"
 
 @pytest.fixture(scope="module")
 def _images(apiserver: ControlPlane) -> None:
-    for image in (OPERATOR, images.PADDLE):
+    for image in (images.OPERATOR, images.PADDLE):
         apiserver.node.import_image(images.ensure(image))
 
 

@@ -9,7 +9,6 @@ import yaml
 from installation import (
     NAMESPACE,
     NO_ROOM_YET,
-    OPERATOR,
     RELEASE,
     ROLLED_OUT,
     TOP,
@@ -58,7 +57,7 @@ ALL_PODS = 11
 
 @pytest.fixture(scope="module", autouse=True)
 def _images(apiserver: ControlPlane) -> None:
-    for image in (images.GO_OPERATOR, OPERATOR):
+    for image in (images.GO_OPERATOR, images.OPERATOR):
         apiserver.node.import_image(images.ensure(image))
 
 
