@@ -215,7 +215,7 @@ def accepted_writes(world: World, user: str) -> list[Write]:
         (
             Write(one["requestReceivedTimestamp"], f"{one['verb']} {one['requestURI']}")
             for one in entries
-            if one["user"]["username"] == user
+            if one["user"].get("username") == user
             and one.get("objectRef", {}).get("namespace") == world.namespace
             and one["verb"] not in {"get", "list", "watch"}
             and one["responseStatus"]["code"] < 300
