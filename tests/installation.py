@@ -360,7 +360,7 @@ class Watchman:
             log.seek(self._from)
             entries = [json.loads(line) for line in log]
         done = [one for one in entries if one["stage"] == "ResponseComplete"]
-        acts = [_act(one) for one in done if one["user"]["username"] == ACCOUNT]
+        acts = [_act(one) for one in done if one["user"].get("username") == ACCOUNT]
         return sorted(acts, key=lambda act: act.begun)
 
 
