@@ -17,6 +17,7 @@ from installation import (
     Site,
     finish,
     job,
+    lease_until,
     longest_gap,
     one_at_a_time,
     pods_made,
@@ -86,13 +87,13 @@ def install_go_operator(shell: Shell, copy: Path) -> None:
     copy.write_text(yaml.safe_dump_all(documents))
     shell(f"kubectl create -f {folder / 'crd.yaml'}")
     shell(f"kubectl apply -f {copy}")
-    shell(ROLLED_OUT)
 
 
 @pytest.fixture
 async def begun(site: Site) -> dict[str, str]:
     """Jobs of the Go operator in all states; the UIDs of the pods that are to stay."""
     system, elsewhere = site.system, site.elsewhere
+    await lease_until(system, bool, "the Go operator to lead")
     await elsewhere.submit(job("collective", UNTIL_TOLD, workers=2))
     await system.submit(job("servers", UNTIL_TOLD, workers=2, servers=1))
     await system.submit(job("by-name", UNTIL_TOLD, workers=2, intranet="Service"))
