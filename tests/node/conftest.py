@@ -54,10 +54,9 @@ def outcomes(pytestconfig: pytest.Config) -> dict[str, str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that want the node alone come last: before them, several at once have work."""
-    shared = {item.path for item in items if not _is_alone(item)}
+    """Those who want the node alone come last: before them, several at once have work."""
     alone = {item.path for item in items if _is_alone(item)}
-    items.sort(key=lambda item: (item.path not in shared, item.path in alone))
+    items.sort(key=lambda item: item.path in alone)
 
 
 def _is_alone(item: pytest.Item) -> bool:
