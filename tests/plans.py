@@ -1,5 +1,6 @@
 """Short words for what a plan does, and for the worlds that plans are made in."""
 
+from collections import Counter
 from typing import Any
 
 import make
@@ -20,11 +21,11 @@ def shape(plan: Plan) -> list[str]:
     """The steps in short: what each does, and to how many."""
     words = []
     for step in plan.steps:
-        names = [
+        names = Counter(
             f"create {one.resource.plural}" if isinstance(one, Create) else type(one).__name__.lower()
             for one in step
-        ]
-        words.append(f"{len(names)} {names[0]}")
+        )
+        words.append(" and ".join(f"{count} {name}" for name, count in names.items()))
     return words
 
 

@@ -16,9 +16,11 @@ from .cluster import Cluster, NotFound, Scope, Unreachable
 from .paddlejob import ports
 from .paddlejob.deadlines import late_for_a_deadline
 from .paddlejob.failures import unconfirmed_workers
-from .paddlejob.labels import is_ahead, is_behind
+from .paddlejob.labels import is_ahead
+from .paddlejob.nudge import were_woken
 from .paddlejob.observed import NO_SETTINGS, Observed, Settings
 from .paddlejob.reconcile import LOOK_AGAIN_AFTER, reconcile
+from .paddlejob.slim import slim
 from .paddlejob.sweep import is_overdue
 from .paddlejob.verdicts import Question, judge
 from .paddlejob.waiting import is_slow, mounted_config_maps
@@ -95,7 +97,7 @@ class PaddleJobManager:
         )
         self._neighbours.jobs.append(self._jobs)
         # The Go operator's pods have this label too: a live job survives the change of operator.
-        self._pods = self._follow(PODS, Store(_owning_job), selector=LABEL_RES_TYPE)
+        self._pods = self._follow(PODS, Store(_owning_job, _kept), selector=LABEL_RES_TYPE)
         self._services = self._follow(SERVICES, Store(_owning_job), selector=LABEL_JOB_UID)
         self._config_maps = self._follow(CONFIG_MAPS, Store(_owning_job), selector=LABEL_JOB_UID)
 
@@ -165,15 +167,18 @@ class PaddleJobManager:
             refusals=memory.refusals,
             status_written_at=memory.status_written_at,
         )
+        # First, because what is left of an earlier try hides that nobody has looked for the map of this one.
+        seen = await self._without_gone_pods(seen)
         is_over = job.status.finished or job.run_policy.suspend
-        if seen.config_map is None and not (is_over or seen.own or seen.namesakes or seen.leftovers):
-            # Before the first pod: a map of that name, whoever's it is, would start it with wrong peers.
+        is_first = not (seen.own or seen.namesakes or seen.leftovers)
+        if seen.config_map is None and not is_over and (is_first or were_woken(seen)):
+            # Before the first pod a map of that name, whoever's it is, would start it with wrong peers. One
+            # for which pods were woken may only hide: to take it for gone would cost them a restart.
             seen = replace(seen, config_map=await self._look_up(CONFIG_MAPS, key))
         if ports.are_due(seen) and not (not_served(job) or spec_problems(job)):
             free = self._neighbours.promises.to(job, self._neighbours.live_host_jobs())
             seen = replace(seen, free_host_port=free)
         seen = await self._with_missing_config_maps(seen)
-        seen = await self._without_gone_pods(seen)
         if job.status.finished or job.metadata.terminating:
             return seen
         if seen.peers_are_told:
@@ -219,7 +224,9 @@ class PaddleJobManager:
         found: list[Pod] = []
         for name in seen.missing:
             pod = await self._look_up(PODS, Key(seen.job.metadata.namespace, name))
-            if pod is None or not pod.metadata.controlled_by(seen.job.uid) or is_behind(seen.job, pod):
+            if pod is None or not pod.metadata.controlled_by(seen.job.uid):
+                break
+            if seen.attempt_of(pod) != seen.job.status.attempt:
                 break
             found.append(pod)
         return replace(seen, pods=(*seen.pods, *found)) if found else seen
@@ -232,8 +239,8 @@ class PaddleJobManager:
         found: list[Pod] = []
         for name in question.pods:
             pod = await self._look_up(PODS, Key(seen.job.metadata.namespace, name))
-            if pod is None:
-                break
+            if pod is None or is_ahead(seen.job, pod):
+                break  # one of a later try is none of ours: what we write then finds that we are late
             found.append(pod)
             if judge(pod, seen.training_container(name)) not in question.helps:
                 break
@@ -251,7 +258,7 @@ class PaddleJobManager:
         self._queue.add(key)
 
     def _follow(self, resource: Resource[T], store: Store[T], selector: str = "") -> Informer[T]:
-        scope = Scope(self._namespace, selector)
+        scope = Scope(self._namespace, selector, store.keep)
         return Informer(self._cluster, resource, scope, store, on_change=self._queue.add)
 
 
@@ -266,3 +273,8 @@ def _owning_job(thing: KubeObject) -> Key | None:
     if owner is None or (group, owner.kind) != (PADDLE_JOBS.group, PADDLE_JOBS.kind):
         return None
     return Key(thing.metadata.namespace, owner.name)
+
+
+def _kept(pod: Pod) -> Pod | None:
+    """Others may have pods with such labels, by the thousand."""
+    return slim(pod) if _owning_job(pod) is not None else None

@@ -14,10 +14,10 @@ Three things stand behind this protocol: the real API server, an API server in m
     └── Unreachable      no answer, or a broken one: whether a write took effect is not known
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from .api.meta import Key, KubeObject, Manifest, Unreadable
 from .api.resources import Resource, Target
@@ -91,10 +91,15 @@ class Listing(Generic[T]):
 
 @dataclass(frozen=True)
 class Scope:
-    """Which objects of a kind: a namespace (empty: all of them) and a label selector (empty: no matter)."""
+    """Which objects of a kind: a namespace (empty: all of them) and a label selector (empty: no matter).
+
+    ``keep`` says what the caller will keep of each, None for nothing, so that no long list is held whole.
+    It is a hint, and may be passed over.
+    """
 
     namespace: str = ""
     selector: str = ""
+    keep: Callable[[Any], Any] = lambda one: one
 
 
 class Cluster(Protocol):

@@ -5,6 +5,7 @@ knew when it led before, or while it stood by, can mislead nobody.
 """
 
 import asyncio
+import gc
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -179,6 +180,9 @@ async def _first_of(*coroutines: Awaitable[object]) -> AsyncIterator[None]:
 
 async def run_manager(credentials: Credentials, options: Options) -> None:
     """Until SIGTERM or SIGINT."""
+    # What is loaded now stays: the garbage collector need not go through it again and again.
+    gc.collect()
+    gc.freeze()
     clock, metrics, stop = SteadyClock(), Metrics(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

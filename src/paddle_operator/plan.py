@@ -20,7 +20,9 @@ class Create:
     resource: AnyResource
     manifest: Manifest
     identity: tuple[str, ...] = ()
-    """Labels by which one of ours that has the name already is known to be this one, not an older one."""
+    """Labels by which one of ours that has the name already is known to be this one, not of another time."""
+    or_unmarked: bool = False
+    """One that lacks these labels is taken for this one, too, and gets them."""
 
 
 @dataclass(frozen=True)

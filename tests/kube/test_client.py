@@ -180,6 +180,13 @@ class TestList:
         with pytest.raises(Gone):
             await cluster.list(PODS, Scope())
 
+    async def test_holds_no_more_of_each_than_is_kept(self, server: Server, cluster: KubeCluster) -> None:
+        bad = stored("bad", "6", spec={"containers": BAD})
+        server.say(json_answer(page(stored("a"), bad, stored("b"))))
+        scope = Scope(keep=lambda pod: pod if pod.metadata.name == "b" else None)
+        unreadable, kept = (await cluster.list(PODS, scope)).items
+        assert (unreadable.metadata.name, kept.metadata.name) == ("bad", "b")
+
     @pytest.mark.parametrize("document", [page(), {"metadata": {"resourceVersion": "9"}}])
     async def test_may_be_empty(self, server: Server, cluster: KubeCluster, document: Manifest) -> None:
         server.say(json_answer(document))

@@ -53,7 +53,7 @@ def test_the_end_is_written_before_pods_are_cleaned() -> None:
     job = make.paddlejob(status={"phase": "Running", "startTime": NOW.isoformat()})
     pods = [make.pod(job, rank, "Succeeded") for rank in (0, 1)]
     plan = reconcile(make.observed(job, *pods, config_map=make.config_map(job)))
-    assert shape(plan) == ["1 setstatus", "2 emit", "2 delete"]
+    assert shape(plan) == ["1 setstatus", "2 emit and 2 delete"]
     assert changes(plan)["phase"] == "Completed"
 
 

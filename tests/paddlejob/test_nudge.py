@@ -30,9 +30,10 @@ STUCK = "CreateContainerConfigError"
         (seen(phase="Running"), None, None),
         (seen(phase="Succeeded"), None, None),
         (seen(ago(1, 0.5), "ContainerCreating"), None, None),
-        (seen(ago(1, 0.5), STUCK), None, 2.5),
-        (seen(ago(1, 3), STUCK), "2", None),
-        (seen(ago(3, 9), STUCK), "4", None),
+        (seen(ago(1, 0.5), STUCK), None, 2.52),
+        (seen(ago(1, 3.1), STUCK), "2", None),
+        (seen(ago(2, 3.1), STUCK), None, 2.94),
+        (seen(ago(3, 12.1), STUCK), "4", None),
         (seen(ago(4, 99), STUCK), None, None),
         (seen("nonsense", STUCK), "1", None),
         (seen("1 not-a-time", STUCK), "1", None),
@@ -46,6 +47,7 @@ STUCK = "CreateContainerConfigError"
         "on its way",
         "stuck, but give it time",
         "stuck for 3 s",
+        "the second time a while longer",
         "third repeat",
         "enough",
         "nonsense",
@@ -70,3 +72,12 @@ def test_a_pod_that_is_being_deleted_is_left_alone() -> None:
 def test_nobody_is_woken_before_there_is_a_map_to_find() -> None:
     job = make.paddlejob(workers=2)
     assert nudges(make.observed(job, make.pod(job, 0))) == ()
+
+
+def test_of_a_large_job_the_last_ones_are_given_more_time() -> None:
+    job = make.paddlejob(workers=250)
+    notes = {"annotations": {ANNOTATION_NUDGE: ago(1, 4)}}
+    pods = [make.pod(job, rank, waiting=STUCK, ip="198.18.1.1", metadata=notes) for rank in range(250)]
+    world = make.observed(job, *pods, config_map=make.config_map(job))
+    assert nudges(world) == ()
+    assert next_nudge(world) == NOW + seconds(4)

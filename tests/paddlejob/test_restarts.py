@@ -38,7 +38,7 @@ def test_a_restart_is_written_before_anything_is_deleted_and_nothing_is_made_in_
     job = running(status={"worker": {"running": 2}}, backoffLimit=1)
     seen = world(job, make.pod(job, 0, "Failed"), make.pod(job, 1, "Running"))
     plan = reconcile(seen)
-    assert shape(plan) == ["1 setstatus", "1 emit", "3 delete"]
+    assert shape(plan) == ["1 setstatus", "1 emit and 3 delete"]
     assert actions(plan, Create) == []
     told = changes(plan)
     assert (told["phase"], told["attempt"], told["restarts"], told["failures"]) == ("Restarting", 1, 1, 1)

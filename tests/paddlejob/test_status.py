@@ -7,12 +7,15 @@ from make import NOW, seconds
 from plans import actions, changes, running_job, settled
 
 from paddle_operator.api.core import Pod
-from paddle_operator.api.meta import find_condition
+from paddle_operator.api.meta import Condition, find_condition
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import PODS
+from paddle_operator.paddlejob.news import write_due, write_status
+from paddle_operator.paddlejob.observed import Observed
+from paddle_operator.paddlejob.obstacles import find_obstacle
 from paddle_operator.paddlejob.reconcile import reconcile
 from paddle_operator.paddlejob.status import next_status
-from paddle_operator.plan import Create, Plan, Refusal, SetStatus
+from paddle_operator.plan import Create, Emit, Plan, Refusal, SetStatus
 
 
 @pytest.mark.parametrize(
@@ -59,8 +62,25 @@ def test_other_words_for_the_same_refusal_are_not_written_at_once() -> None:
         written = NOW - seconds(age_seconds)
         return reconcile(make.observed(old, refusals=(refusal,), status_written_at=written))
 
-    assert actions(at(5), SetStatus) == []
+    assert isinstance(at(31).steps[0][0], SetStatus)
     assert len(actions(at(31), SetStatus)) == 1
+    assert isinstance(at(5).steps[0][0], Create)
+
+
+def test_that_nothing_is_refused_any_more_is_written_as_soon_as_all_is_made() -> None:
+    """Else a pod that is lost right then would be taken for one that is still to be made."""
+    refusal = Refusal(PODS, "resnet-worker-0", taken=False, message="exceeded quota")
+    refused = settled(make.observed(make.paddlejob(), refusals=(refusal,)))
+    told = next_status(
+        make.observed(refused.job, refusals=(refusal,)),
+        find_obstacle(make.observed(refused.job, refusals=(refusal,))),
+    )
+    job = msgspec.structs.replace(refused.job, status=told)
+    plan = reconcile(make.observed(job, refusals=(refusal,)))
+    last = plan.steps[-2][0]
+    assert [type(step[0]) for step in plan.steps] == [Create, Create, SetStatus, Emit]
+    assert isinstance(last, SetStatus)
+    assert last.changes["conditions"][0]["status"] == "True"
 
 
 def test_a_change_of_counts_alone_waits_and_wakes_us_when_it_may_be_written() -> None:
@@ -137,3 +157,66 @@ def test_a_failure_does_not_change_what_was_said_about_creation() -> None:
     plan = reconcile(make.observed(job, failed_before_it_began(job)))
     created = [one for one in changes(plan)["conditions"] if one["type"] == "Created"]
     assert created == [refused]
+
+
+def test_what_another_manager_saw_to_have_failed_is_not_taken_back() -> None:
+    """Of two that lead at once one may have the older picture of the pods, and the newer one of the job."""
+    counted = {"failed": 1, "pending": 1, "replicas": 2}
+    job = make.paddlejob(status={"phase": "Starting", "mode": "Collective", "worker": counted})
+    before = make.observed(job, make.pod(job, 0), make.pod(job, 1))
+    assert not changes(reconcile(before)).keys() & {"phase", "worker"}
+    after = make.observed(job, make.pod(job, 0, "Failed"), make.pod(job, 1), now=NOW + seconds(5))
+    assert changes(reconcile(after))["phase"] == "Failed"
+
+
+def test_a_count_that_nobody_can_confirm_does_not_hide_that_the_job_runs() -> None:
+    """Whoever wrote it: a user may have sent it along with the job."""
+    job = make.paddlejob(status={"phase": "Starting", "worker": {"failed": 1}})
+    seen = make.observed(job, make.pod(job, 0, "Running"), make.pod(job, 1, "Running"))
+    told = next_status(seen, None)
+    assert (told.phase, told.start_time) == ("Running", NOW)
+    ended = make.observed(job, make.pod(job, 0, "Succeeded"), make.pod(job, 1, "Succeeded"))
+    worker = next_status(ended, None).worker
+    assert worker is not None
+    assert (worker.failed, worker.succeeded) == (0, 2)
+
+
+def test_a_job_that_failed_with_all_its_pods_made_says_so() -> None:
+    """Whatever was in the way of them before."""
+    refused = {"type": "Created", "status": "False", "reason": "CreateRefused", "message": "exceeded quota"}
+    job = make.paddlejob(status={"phase": "Starting", "conditions": [refused]})
+    pods = [make.pod(job, 0, "Failed"), make.pod(job, 1, "Failed")]
+    told = changes(
+        reconcile(make.observed(job, *pods, config_map=make.config_map(job), now=NOW + seconds(5)))
+    )
+    created = next(one for one in told["conditions"] if one["type"] == "Created")
+    assert (created["status"], created["reason"]) == ("True", "PodsCreated")
+
+
+def test_what_was_said_just_now_is_not_taken_back_at_once() -> None:
+    """Two managers that both lead would else answer each other, twenty times a second."""
+    job = said("True", "PodsCreated")
+    refused = said("False", "CreateRefused").status
+
+    def after(age_seconds: float) -> Observed:
+        return make.observed(job, now=NOW + seconds(age_seconds))
+
+    assert write_status(after(1), refused) == ()
+    assert write_due(after(1), refused) == NOW + seconds(2)
+    assert write_status(after(2), refused) != ()
+
+
+def test_but_that_all_pods_are_made_is_said_at_once() -> None:
+    """From then on one that is missing was lost, and is not made again in the same try."""
+    job = said("False", "CreateRefused")
+    seen = make.observed(job, make.pod(job, 0), make.pod(job, 1), now=NOW + seconds(1))
+    assert changes(reconcile(seen))["conditions"][0]["status"] == "True"
+
+
+def said(status: str, reason: str) -> PaddleJob:
+    """A job of which that was just said of its pods."""
+    job = make.paddlejob()
+    told = next_status(make.observed(job, make.pod(job, 0), make.pod(job, 1)), None)
+    created = {"type": "Created", "status": status, "reason": reason, "lastTransitionTime": NOW.isoformat()}
+    conditions = msgspec.convert([created], tuple[Condition, ...])
+    return msgspec.structs.replace(job, status=msgspec.structs.replace(told, conditions=conditions))

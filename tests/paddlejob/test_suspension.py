@@ -41,7 +41,7 @@ def test_a_running_job_is_suspended_by_a_new_try_that_is_not_begun() -> None:
     running = job({"phase": "Running", "failures": 1, "restarts": 1, "attempt": 1, "hostPort": 35000})
     pods = [make.pod(running, rank, "Running") for rank in (0, 1)]
     plan = reconcile(make.observed(running, *pods, config_map=make.config_map(running)))
-    assert shape(plan) == ["1 setstatus", "1 emit", "3 delete"]
+    assert shape(plan) == ["1 setstatus", "1 emit and 3 delete"]
     after = changes(plan)
     assert (after["phase"], after["attempt"]) == ("Suspended", 2)
     assert not {"failures", "restarts", "disruptions"} & {*after}

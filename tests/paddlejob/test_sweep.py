@@ -131,3 +131,21 @@ def test_victims_wait_for_a_peer_that_seems_to_run_and_its_node_is_blamed_once_i
         "NodeLost",
     )
     assert told["failure"]["victims"] == "worker 0"
+
+
+def test_a_list_of_peers_that_no_watch_shows_is_looked_for_again_after_its_deletion() -> None:
+    """The Go operator's has no label of ours: nothing tells that it goes, and the job would wait for ever."""
+    unseen = make.config_map(BEFORE, labels={})
+    plan = reconcile(make.observed(restarting(), config_map=unseen, now=NOW + seconds(30)))
+    assert [one.target.key.name for one in actions(plan, Delete)] == ["resnet"]
+    assert plan.wake_at == NOW + seconds(32)
+    shown = reconcile(make.observed(restarting(), config_map=make.config_map(BEFORE), now=NOW + seconds(30)))
+    assert shown.wake_at is None
+
+
+def test_and_less_often_the_longer_somebody_holds_it() -> None:
+    held = make.config_map(
+        BEFORE, labels={}, deletionTimestamp=NOW.isoformat(), finalizers=["example.com/audit"]
+    )
+    plan = reconcile(make.observed(restarting(), config_map=held, now=NOW + seconds(400)))
+    assert plan.wake_at == NOW + seconds(500)

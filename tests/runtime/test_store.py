@@ -33,6 +33,15 @@ def test_an_object_that_concerns_nobody_is_kept_but_touches_no_key(pods: Store[P
     assert pods.get(key("stray")) is None
 
 
+def test_what_is_not_to_be_kept_is_not() -> None:
+    pods = Store[Pod](its_owner, keep=lambda one: one if its_owner(one) else None)
+    assert pods.put(pod("a-0", 1)) == set()
+    assert len(pods) == 0
+    assert pods.put(pod("a-0", 2, owner="a")) == {key("a")}
+    assert pods.put(pod("a-0", 3)) == {key("a")}, "it was ours"
+    assert len(pods) == 0
+
+
 def test_a_change_of_owner_touches_the_old_and_the_new_one(pods: Store[Pod]) -> None:
     pods.put(pod("a-0", 1, owner="a"))
     assert pods.put(pod("a-0", 2, owner="b")) == {key("a"), key("b")}

@@ -85,7 +85,10 @@ class Pod(KubeObject, frozen=True):
     status: PodStatus = PodStatus()
 
     def condition(self, kind: str) -> PodCondition | None:
-        return next((one for one in self.status.conditions if one.type == kind), None)
+        for one in self.status.conditions:
+            if one.type == kind:
+                return one
+        return None
 
 
 class Service(KubeObject, frozen=True):

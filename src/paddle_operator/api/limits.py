@@ -51,10 +51,15 @@ def most_that_fit(job: PaddleJob, role: Role) -> int:
     # Behind the last one stands a NUL where the others have a comma.
     room = MOST_BYTES - len(f"{LISTS[role]}=")
     count = 0
-    while room >= (entry := _longest_address(job, role, count) + len(f":{port},")):
-        room -= entry
-        count += 1
-    return count
+    while True:
+        entry = _longest_address(job, role, count) + len(f":{port},")
+        # Names whose numbers have as many digits are as long: counted together, because each turn asks.
+        alike: int = 10 ** len(str(count)) - count
+        fit = min(alike, room // entry)
+        room -= fit * entry
+        count += fit
+        if fit < alike:
+            return count
 
 
 def _longest_address(job: PaddleJob, role: Role, index: int) -> int:

@@ -6,8 +6,11 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 
-class Record(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The base of all objects: immutable, camelCase on the wire, defaults left out."""
+class Record(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """The base of all objects: immutable, camelCase on the wire, defaults left out.
+
+    None can refer to itself, so the garbage collector need not go through ten thousands of them.
+    """
 
 
 Manifest = dict[str, Any]
@@ -55,7 +58,10 @@ class ObjectMeta(Record, frozen=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
 
     def controlled_by(self, uid: str) -> bool:
         owner = self.controller

@@ -45,16 +45,14 @@ class KubeCluster:
         return _read_object(resource.type, answer)
 
     async def list(self, resource: Resource[T], scope: Scope) -> Listing[T]:
-        query = {"limit": str(PAGE_SIZE), **_selection(scope)}
+        where, query = path(resource, scope.namespace), {"limit": str(PAGE_SIZE), **_selection(scope)}
         items: list[T | Unreadable] = []
         while True:
-            body = await self._transport.request("GET", path(resource, scope.namespace), query=query)
-            page = _read(_Page, body)
-            # A copy of each: a decoded object may refer to its bytes, and must not keep the whole page alive.
-            items.extend(decode_or_report(resource, bytes(item)) for item in page.items)
-            if not page.metadata.continue_:
-                return Listing(tuple(items), _checked(page.metadata.resource_version))
-            query["continue"] = page.metadata.continue_
+            # No name for a page's bytes: they are gone before the next ones come.
+            page = _take_in(items, resource, scope, await self._transport.request("GET", where, query=query))
+            if not page.continue_:
+                return Listing(tuple(items), _checked(page.resource_version))
+            query["continue"] = page.continue_
 
     async def watch(self, resource: Resource[T], scope: Scope, since: str) -> AsyncGenerator[Change[T], None]:
         query = {
@@ -146,6 +144,17 @@ def _checked(version: str) -> str:
     if not version.isdecimal():
         raise Unreachable(f"the server's answer has the resourceVersion {version!r}, which is not a number")
     return version
+
+
+def _take_in(items: list[T | Unreadable], resource: Resource[T], scope: Scope, body: bytes) -> _ListMeta:
+    page = _read(_Page, body)
+    for item in page.items:
+        # A copy: a decoded object may refer to its bytes, and must not keep the whole page alive.
+        found = decode_or_report(resource, bytes(item))
+        kept = found if isinstance(found, Unreadable) else scope.keep(found)
+        if kept is not None:
+            items.append(kept)
+    return page.metadata
 
 
 def _change(resource: Resource[T], line: _Line) -> Change[T]:

@@ -59,9 +59,8 @@ class MemoryCluster:
         return Listing(items, str(self.history.version))
 
     async def watch(self, resource: Resource[T], scope: Scope, since: str) -> AsyncGenerator[Change[T], None]:
-        async for entry in self.history.since(int(since)):
-            told = seen_through(entry, scope) if entry.resource == resource else None
-            if told is not None:
+        async for entry in self.history.since(int(since), resource):
+            if (told := seen_through(entry, scope)) is not None:
                 verb, document = told
                 yield Change(verb, str(entry.version), _decode(resource, document))
 
@@ -98,7 +97,7 @@ class MemoryCluster:
         new["metadata"] = {**new["metadata"], **fixed}
         if new.get("status") is None:
             new.pop("status", None)
-        return _decode(resource, self._replace(resource, old, self._accepted(resource, new)))
+        return _decode(resource, self._replace(resource, old, self._accepted(resource, new, old)))
 
     async def delete(self, target: Target, *, as_seen: bool = False, force: bool = False) -> None:
         old = self._find(target.resource, target.key)
@@ -156,16 +155,20 @@ class MemoryCluster:
             "generation": 1,
         }
 
-    def _accepted(self, resource: AnyResource, document: Manifest) -> Manifest:
-        """As the server would store it, or Invalid."""
+    def _accepted(self, resource: AnyResource, document: Manifest, old: Manifest | None = None) -> Manifest:
+        """As the server would store it, or Invalid. What a patch has not touched was accepted before."""
         schema = self._schemas.get(resource)
         if schema is None:
             return document
+        untouched = {name: item for name, item in (old or {}).items() if document.get(name) is item}
         # Metadata is the server's own affair; no schema speaks of it.
-        kept: Manifest = with_defaults(pruned({**document, "metadata": {}}, schema), schema)
-        if problems := [str(problem) for problem in check(kept, schema, "")]:
+        fresh = {name: item for name, item in document.items() if name not in untouched} | {"metadata": {}}
+        kept: Manifest = with_defaults(pruned(fresh, schema), schema)
+        required = [name for name in schema.get("required", ()) if name not in untouched]
+        if problems := [str(problem) for problem in check(kept, {**schema, "required": required}, "")]:
             raise Invalid("; ".join(problems))
-        return {**kept, "metadata": document["metadata"]}
+        whole = {**kept, **untouched, "metadata": document["metadata"]}
+        return {name: whole[name] for name in (*document, *kept) if name in whole}
 
     def _refuse_outdated(self, resource: AnyResource, old: Manifest, body: Manifest) -> None:
         given, have = body.get("metadata", {}), old["metadata"]

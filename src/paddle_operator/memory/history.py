@@ -1,6 +1,8 @@
 """The changes of all objects in their order, for those who watch: the versions are the positions in it."""
 
 import asyncio
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -22,7 +24,8 @@ class History:
         self.version = 0
         self._entries: list[Entry] = []
         self._forgotten = 0
-        self._grown = asyncio.Event()
+        self._waiting: dict[AnyResource, list[asyncio.Future[int]]] = defaultdict(list)
+        """Who waits for a change of a kind; told up to which version there was none."""
 
     def next_version(self) -> int:
         self.version += 1
@@ -30,8 +33,9 @@ class History:
 
     def record(self, entry: Entry) -> None:
         self._entries.append(entry)
-        self._grown.set()
-        self._grown = asyncio.Event()
+        for waiting in self._waiting.pop(entry.resource, ()):
+            if not waiting.done():
+                waiting.set_result(entry.version - 1)
 
     def compact(self) -> None:
         """Forget everything: who watches from before now must list again."""
@@ -46,17 +50,24 @@ class History:
             seen[document["metadata"]["uid"]] = document
         return list(seen.values())
 
-    async def since(self, version: int) -> AsyncIterator[Entry]:
-        """Every entry after a version, for ever; Gone if some of them are forgotten."""
+    async def since(self, version: int, resource: AnyResource) -> AsyncIterator[Entry]:
+        """Every entry of a kind after a version, for ever; Gone if some of them are forgotten."""
         while True:
             if version < self._forgotten:
                 raise Gone(f"too old resource version: {version} ({self._forgotten})")
-            fresh = [entry for entry in self._entries if entry.version > version]
+            fresh = self._entries[bisect_right(self._entries, version, key=_version_of) :]
             for entry in fresh:
                 version = entry.version
-                yield entry
+                if entry.resource == resource:
+                    yield entry
             if not fresh:
-                await self._grown.wait()
+                waiting = asyncio.get_running_loop().create_future()
+                self._waiting[resource].append(waiting)
+                version = await waiting
+
+
+def _version_of(entry: Entry) -> int:
+    return entry.version
 
 
 def seen_through(entry: Entry, scope: Scope) -> tuple[Verb, Manifest] | None:

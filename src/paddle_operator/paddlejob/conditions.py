@@ -123,9 +123,9 @@ def _success(job: PaddleJob) -> tuple[str, str]:
 
 
 def on_failure(seen: Observed, failure: Failure, after: PaddleJobStatus) -> Conditions:
-    """Of a job that has failed for good. What was created, or could not be, is as it was."""
+    """Of a job that has failed for good. What could not be created is as it was."""
     said = _Said(seen)
-    if not seen.missing and find_condition(said.all, CREATED) is None:
+    if not seen.missing:
         said.say(CREATED, "True", PODS_CREATED, f"{len(seen.slots)} pods created")
     _end_all(said)
     restarts = f"restarts {after.restarts}, {used_in_words(seen.job, after)}" if after.restarts else ""

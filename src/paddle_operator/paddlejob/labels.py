@@ -29,7 +29,3 @@ def attempt_of(metadata: ObjectMeta) -> int:
 
 def is_ahead(job: PaddleJob, child: KubeObject) -> bool:
     return attempt_of(child.metadata) > job.status.attempt
-
-
-def is_behind(job: PaddleJob, child: KubeObject) -> bool:
-    return attempt_of(child.metadata) < job.status.attempt

@@ -25,13 +25,16 @@ from .observed import Observed
 QUIET_SECONDS = 1.0
 QUIET_SHARE_OF_AGE = 0.25
 LONGEST_QUIET_SECONDS = 30.0
+# Two managers that lead at once, and see different things, would else answer each other without end.
+STEADY_FOR = timedelta(seconds=2)
 
 
-def write_status(seen: Observed, status: PaddleJobStatus) -> tuple[Step, ...]:
+def write_status(seen: Observed, status: PaddleJobStatus, *, at_once: bool = False) -> tuple[Step, ...]:
     """The write and its events, or nothing if nothing changed or the change can wait."""
     before, after = msgspec.to_builtins(seen.job.status), msgspec.to_builtins(status)
     changes = merge_patch(before, after)
-    if not changes or (_can_wait(seen, status, changes) and write_due(seen, status) > seen.now):
+    waits = not at_once and _can_wait(seen, status, changes) and write_due(seen, status) > seen.now
+    if not changes or waits:
         return ()
     target = Target.of(PADDLE_JOBS, seen.job)
     events = tuple(
@@ -43,10 +46,30 @@ def write_status(seen: Observed, status: PaddleJobStatus) -> tuple[Step, ...]:
 
 
 def _can_wait(seen: Observed, status: PaddleJobStatus, changes: dict[str, object]) -> bool:
-    """Counts, and other words for the same condition: a quota's refusal changes with every pod of others."""
+    """Counts, other words for the same condition, and what would take back what was said just now.
+
+    A quota's refusal changes its words with every pod of others.
+    """
     told = [_essence(condition) for condition in seen.job.status.conditions]
     same = told == [_essence(condition) for condition in status.conditions]
-    return same and set(changes) <= {"conditions", *Role}
+    return set(changes) <= {"conditions", *Role} and (same or _steady_until(seen, status) is not None)
+
+
+def _steady_until(seen: Observed, status: PaddleJobStatus) -> datetime | None:
+    """Until when a condition that has just changed, and would again, is left as it is; None: none is."""
+    before = {condition.type: condition for condition in seen.job.status.conditions}
+    changed = [
+        old
+        for new in status.conditions
+        if (old := before.get(new.type)) and old.status != new.status and not _says_all_are_made(new)
+    ]
+    times = [one.last_transition_time for one in changed if one.last_transition_time is not None]
+    return max((at + STEADY_FOR for at in times if at <= seen.now < at + STEADY_FOR), default=None)
+
+
+def _says_all_are_made(condition: Condition) -> bool:
+    """That is never put off: a pod that is missed later was lost, and is not made again in the same try."""
+    return condition.type == CREATED and condition.status == "True"
 
 
 def _essence(condition: Condition) -> tuple[str, str, str]:
@@ -58,6 +81,8 @@ def write_due(seen: Observed, status: PaddleJobStatus) -> datetime:
 
     That a pod ended well is never put off for long: once it is deleted, only the status knows.
     """
+    if (steady := _steady_until(seen, status)) is not None:
+        return steady
     last = seen.status_written_at
     if last is None or last > seen.now:
         return seen.now

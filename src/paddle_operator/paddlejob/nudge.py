@@ -3,7 +3,9 @@
 A kubelet that found no config map tries again after 10 to 15 seconds and does not notice that the map has
 come; but any change of the pod makes it look at once. So each pod gets a small annotation: 16 s become 3. The
 first look after that can still fail (the node may not yet be allowed to read the new map): a pod that is
-still stuck 3 s later is nudged again, three times at most; then the kubelet's own retry must do.
+still stuck 3 s later is nudged again, three times at most and less and less often; then the kubelet's own
+retry must do. Of a large job the last pods may only be slow to say that they are not stuck any more: to nudge
+them again would make a busy server busier.
 
 In Service mode the map is there before the pods, and only one that is stuck all the same is nudged.
 """
@@ -19,14 +21,16 @@ from paddle_operator.plan import Patch
 from .observed import Observed
 
 AGAIN_AFTER = timedelta(seconds=3)
+FOR_EACH_POD = timedelta(milliseconds=20)
 MOST_NUDGES = 4
 
 
 def nudges(seen: Observed) -> tuple[Patch, ...]:
+    now = seen.now.isoformat()
     return tuple(
         Patch(
             Target.of(PODS, pod),
-            {"metadata": {"annotations": {ANNOTATION_NUDGE: f"{count + 1} {seen.now.isoformat()}"}}},
+            {"metadata": {"annotations": {ANNOTATION_NUDGE: f"{count + 1} {now}"}}},
             purpose="nudge",
         )
         for pod, count, due in _waiting(seen)
@@ -37,6 +41,11 @@ def nudges(seen: Observed) -> tuple[Patch, ...]:
 def next_nudge(seen: Observed) -> datetime | None:
     """When to look again, because a pod that was nudged may be stuck then."""
     return min((due for _, _, due in _waiting(seen) if due > seen.now), default=None)
+
+
+def were_woken(seen: Observed) -> bool:
+    """Some of this try: there was a list of peers then."""
+    return any(ANNOTATION_NUDGE in pod.metadata.annotations for pod in seen.own.values())
 
 
 def _waiting(seen: Observed) -> Iterator[tuple[Pod, int, datetime]]:
@@ -50,7 +59,7 @@ def _waiting(seen: Observed) -> Iterator[tuple[Pod, int, datetime]]:
         if at is None and (_is_stuck(pod) or not seen.job.found_by_name):
             yield pod, 0, seen.now
         elif at is not None and count < MOST_NUDGES and _is_stuck(pod):
-            yield pod, count, at + AGAIN_AFTER
+            yield pod, count, at + (AGAIN_AFTER + FOR_EACH_POD * len(seen.slots)) * 2 ** max(0, count - 1)
 
 
 def _is_stuck(pod: Pod) -> bool:

@@ -300,14 +300,20 @@ class Observed:
         return training_status(pod, self.training_container(name)) if pod is not None else None
 
     def training_container(self, name: str) -> str:
-        """By the template; but an edit of the template does not reach a live pod."""
-        wanted = self._training_containers[self.slots[name].role]
-        live = [container.name for container in self.own[name].spec.containers]
-        if wanted in live or not live:
-            return wanted
-        return TRAINING_CONTAINER if TRAINING_CONTAINER in live else live[0]
+        """By the template: what others have put into the live pod before it does not train.
+
+        But an edit of the template does not reach a live pod.
+        """
+        return self._training_containers[name]
 
     @cached_property
-    def _training_containers(self) -> dict[Role, str]:
-        """By the template: what others have put into the live pod before it does not train."""
-        return {role: training_container_of(pod).get("name", "") for role, pod in self.templates.items()}
+    def _training_containers(self) -> dict[str, str]:
+        wanted = {role: training_container_of(pod).get("name", "") for role, pod in self.templates.items()}
+        return {name: _one_of(pod, wanted[self.slots[name].role]) for name, pod in self.own.items()}
+
+
+def _one_of(pod: Pod, wanted: str) -> str:
+    live = [container.name for container in pod.spec.containers]
+    if wanted in live or not live:
+        return wanted
+    return TRAINING_CONTAINER if TRAINING_CONTAINER in live else live[0]

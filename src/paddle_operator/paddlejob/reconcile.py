@@ -1,12 +1,14 @@
 """The checklist: what shall be done about one PaddleJob, given what is seen. All branching is here."""
 
 from datetime import datetime, timedelta
+from itertools import chain
 
 import msgspec
 
+from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import ENV_DROPPED, LABEL_ATTEMPT
 from paddle_operator.api.paddlejob import PaddleJobStatus, Phase, Role
-from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, Target
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource, Target
 from paddle_operator.plan import Create, Emit, Plan, Step
 
 from . import ports
@@ -83,16 +85,19 @@ def _on_the_way(seen: Observed, obstacle: Obstacle | None, open_until: datetime 
     touched = (*relabel(seen), *nudges(seen))
     wake_at = _earliest(open_until, _wake_at(seen, status, obstacle))
     if obstacle is None:
-        return _plan(*children(seen), *said, touched, wake_at=wake_at)
+        return _plan(*children(seen), *_followed(said, touched), wake_at=wake_at)
     # An obstacle is said first, because what follows may be refused again.
     made = () if obstacle.stops_creation else children(seen)
-    return _plan(*said, *made, touched, wake_at=wake_at)
+    # If it is not, that is written at once: a pod that is missed later was lost, and not yet to be made.
+    made_all = write_status(seen, next_status(seen, None), at_once=True) if any(made) and not said else ()
+    return _plan(*said, *made, *_followed(made_all, touched), wake_at=wake_at)
 
 
 def _end(seen: Observed, status: PaddleJobStatus) -> Plan:
     """How it ended is written before anything is deleted."""
     ended = seen.with_status(status)
-    return _plan(*write_status(seen, status), clean_up(ended, Phase(status.phase)), sweep(ended))
+    cleaned = (*clean_up(ended, Phase(status.phase)), *sweep(ended))
+    return _plan(*_followed(write_status(seen, status), cleaned))
 
 
 def _after_the_end(seen: Observed) -> Plan:
@@ -104,7 +109,7 @@ def _after_the_end(seen: Observed) -> Plan:
 def _begun_anew(seen: Observed, status: PaddleJobStatus) -> Plan:
     """A new try is written before anything of the old one is deleted."""
     after = seen.with_status(status)
-    return _plan(*write_status(seen, status), sweep(after), wake_at=backed_off_until(after))
+    return _plan(*_followed(write_status(seen, status), sweep(after)), wake_at=backed_off_until(after))
 
 
 def _suspended(seen: Observed) -> Plan:
@@ -129,7 +134,7 @@ def children(seen: Observed) -> tuple[Step, ...]:
     config map once they have addresses. Pods of servers are made before those of workers.
     """
     found = missing_config_map(seen)
-    config_map: Step = (Create(CONFIG_MAPS, found, _identity(seen)),) if found else ()
+    config_map: Step = (_create(seen, CONFIG_MAPS, found),) if found else ()
     pods = tuple(_pod_creates(seen, role) for role in seen.job.roles)
     steps = (config_map, missing_services(seen), *pods, _warn_of_dropped_variables(seen))
     return _one_ahead(steps) if seen.refusals else steps
@@ -137,15 +142,15 @@ def children(seen: Observed) -> tuple[Step, ...]:
 
 def _pod_creates(seen: Observed, role: Role) -> Step:
     return tuple(
-        Create(PODS, build_pod(seen.job, slot, seen.settings.init_image), _identity(seen))
+        _create(seen, PODS, build_pod(seen.job, slot, seen.settings.init_image))
         for slot in seen.missing.values()
         if slot.role is role
     )
 
 
-def _identity(seen: Observed) -> tuple[str, ...]:
-    """In the first try there is no older one; and what the Go operator made does not say which it is of."""
-    return (LABEL_ATTEMPT,) if seen.job.status.attempt else ()
+def _create(seen: Observed, resource: AnyResource, manifest: Manifest) -> Create:
+    """What the Go operator made does not say of which try it is: it knew only one."""
+    return Create(resource, manifest, (LABEL_ATTEMPT,), or_unmarked=not seen.job.status.attempt)
 
 
 def _one_ahead(steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -197,6 +202,12 @@ def _deadlines(seen: Observed) -> tuple[datetime | None, ...]:
 
 def _earliest(*times: datetime | None) -> datetime | None:
     return min((time for time in times if time is not None), default=None)
+
+
+def _followed(said: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
+    """The write first. What it tells goes with what comes next: nobody waits for an event."""
+    write, told = said[:1], said[1:]
+    return (*write, (*chain(*told), *step))
 
 
 def _plan(*steps: Step, wake_at: datetime | None = None) -> Plan:

@@ -4,7 +4,8 @@
        ▲           │           ├───────▶ Failed          Terminating: being deleted, whatever it was
        └─ Restarting ◀─────────┘                         Suspended: for as long as the user wants
 
-Completed and Failed are final. Running is kept once reached: a probe that flaps does not move the phase back.
+Completed and Failed are final. Within a try the phase does not move back: neither for a probe that flaps nor
+for another manager that has seen less.
 """
 
 from collections import Counter
@@ -89,7 +90,8 @@ def _phase(seen: Observed) -> Phase:
         return Phase.COMPLETED
     if seen.all_run or seen.job.status.phase == Phase.RUNNING:
         return Phase.RUNNING
-    if {Verdict.RUNNING, Verdict.SUCCEEDED, Verdict.STARTING} & {*seen.verdicts.values()}:
+    begun = {Verdict.RUNNING, Verdict.SUCCEEDED, Verdict.STARTING} & {*seen.verdicts.values()}
+    if begun or seen.job.status.phase == Phase.STARTING:
         return Phase.STARTING
     restarting = find_condition(seen.job.status.conditions, RESTARTING)
     return Phase.RESTARTING if restarting is not None and restarting.status == "True" else Phase.PENDING
@@ -112,13 +114,20 @@ def _role_status(seen: Observed, role: Role) -> RoleStatus | None:
     slots = {name: slot for name, slot in seen.slots.items() if slot.role is role and name in seen.verdicts}
     succeeded = [slot.rank for name, slot in slots.items() if seen.verdicts[name] is Verdict.SUCCEEDED]
     there = [name for name in slots if name in seen.own]
-    return RoleStatus(
+    counted = RoleStatus(
         refs=tuple(_reference(seen.own[name]) for name in there),
         replicas=len(there),
         restarts=sum(seen.restarts_in_place[name] for name in there),
         succeeded_ranks=ranks.to_text(succeeded),
         **Counter(str(seen.verdicts[name]) for name in slots),
     )
+    before = getattr(seen.job.status, role)
+    return before if _has_seen_less(counted, before, seen.job.roles[role].replicas) else counted
+
+
+def _has_seen_less(counted: RoleStatus, before: RoleStatus | None, replicas: int) -> bool:
+    """Than another manager, which wrote it: a pod that failed stays so, as long as the try goes on."""
+    return before is not None and before.failed > counted.failed and counted.succeeded < replicas
 
 
 def _reference(pod: Pod) -> PodReference:

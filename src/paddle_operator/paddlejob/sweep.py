@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from paddle_operator.api.core import ConfigMap, Pod, Service
 from paddle_operator.api.meta import KubeObject
+from paddle_operator.api.names import LABEL_JOB_UID
 from paddle_operator.api.resources import CONFIG_MAPS, PODS, SERVICES, AnyResource, Target
 from paddle_operator.plan import Delete, Step
 
@@ -15,6 +16,7 @@ from .observed import Observed
 
 # A kubelet may need so long after a pod's grace period: volumes are slow to go, too.
 OVERDUE_AFTER = timedelta(seconds=30)
+HIDDEN_GOES_AFTER = timedelta(seconds=2)
 _KINDS: dict[type, AnyResource] = {Pod: PODS, Service: SERVICES, ConfigMap: CONFIG_MAPS}
 
 
@@ -29,11 +31,23 @@ def sweep(seen: Observed) -> Step:
 
 
 def next_look(seen: Observed) -> datetime | None:
-    """When something that is on its way out is overdue, or may be deleted by force."""
+    """When something that is on its way out is overdue, may be deleted by force, or goes unseen."""
     going = [*_going(seen), *(pod for pod in seen.own.values() if pod.metadata.terminating)]
     times = [due + OVERDUE_AFTER for one in going if (due := one.metadata.deletion_timestamp)]
     times += [due for one in going if (due := _force_at(seen, one)) is not None]
+    times += [seen.now + _patience(seen, one) for one in seen.leftovers if _is_hidden(one)]
     return min((time for time in times if time > seen.now), default=None)
+
+
+def _patience(seen: Observed, hidden: KubeObject) -> timedelta:
+    """The longer it is going, the less often it is looked for: a finalizer may hold it for days."""
+    since = hidden.metadata.deletion_timestamp or seen.now
+    return max(HIDDEN_GOES_AFTER, (seen.now - since) / 4)
+
+
+def _is_hidden(thing: KubeObject) -> bool:
+    """A config map is found by its name, also without our label; but then no watch shows that it goes."""
+    return isinstance(thing, ConfigMap) and LABEL_JOB_UID not in thing.metadata.labels
 
 
 def is_overdue(thing: KubeObject, now: datetime) -> bool:

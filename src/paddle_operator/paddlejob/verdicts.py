@@ -64,5 +64,7 @@ def has_started(pod: Pod, training_container: str) -> bool:
 
 
 def training_status(pod: Pod, training_container: str) -> ContainerStatus | None:
-    statuses = pod.status.container_statuses
-    return next((status for status in statuses if status.name == training_container), None)
+    for status in pod.status.container_statuses:
+        if status.name == training_container:
+            return status
+    return None

@@ -30,7 +30,7 @@ O = TypeVar("O")  # noqa: E741 (O for Observed)
 log = structlog.get_logger()
 
 WORKERS = 8
-"""Turns at the same time."""
+"""Turns at the same time. With more of them small jobs are looked at more often, for little."""
 GATE_LOOK_SECONDS = 1.0
 # So long may our own write take to come back; then the watch is taken for broken.
 GATE_PATIENCE_SECONDS = 10.0

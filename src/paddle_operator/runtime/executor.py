@@ -1,6 +1,6 @@
 """Carries out a plan: the one place from which a change is sent to the cluster.
 
-Guarantees: steps run in order, the actions of a step at once (24 in flight over all jobs); a step that
+Guarantees: steps run in order, the actions of a step at once (32 in flight over all jobs); a step that
 fails stops the rest; every delete and patch names the UID it is for; what we wrote is told to the cache gate.
 What a failure means is not decided here: the outcome is handed back as a value.
 """
@@ -30,7 +30,7 @@ from .gate import CacheGate
 
 log = structlog.get_logger()
 
-IN_FLIGHT = 24
+IN_FLIGHT = 32
 TRIES_WHEN_THROTTLED = 5
 
 
@@ -153,20 +153,25 @@ class Executor:
         if not found.metadata.controlled_by(owner_uid):
             return Refusal(action.resource, metadata["name"], taken=True, message="the name is taken")
         labels, found_labels = metadata.get("labels", {}), found.metadata.labels
-        is_older = any(found_labels.get(name) != labels[name] for name in action.identity)
+        marks = {name: found_labels.get(name) for name in action.identity}
+        is_this = all(
+            mark == labels[name] or (mark is None and action.or_unmarked) for name, mark in marks.items()
+        )
+        # A mark is never changed, only added: one of a later try may be here already.
         missing = {
             name: value
             for name, value in labels.items()
-            if name not in action.identity and found_labels.get(name) != value
+            if (name not in marks and found_labels.get(name) != value)
+            or (name in marks and marks[name] is None and action.or_unmarked)
         }
         if missing:
             # Without them our watch would not show it, also if it is an older one that has to go first.
-            body = {"metadata": {"labels": missing}}
+            body = {"metadata": {"labels": missing, "resourceVersion": found.metadata.resource_version}}
             await self._patch(Patch(Target.of(action.resource, found), body, purpose="label"), owner_uid)
         else:
             self._gate.wrote(owner_uid, action.resource, found)
-        if is_older:
-            raise Conflict(f"{action.resource} {found.metadata.name} is an older one of ours")
+        if not is_this:
+            raise Conflict(f"{action.resource} {found.metadata.name} is one of ours, but of another try")
         return None
 
     async def _patch(self, action: Patch, owner_uid: str) -> None:
@@ -182,6 +187,8 @@ class Executor:
         try:
             await self._cluster.delete(target, as_seen=action.as_seen, force=action.force)
         except NotFound:
+            # Somebody else was quicker. The cache has still to show it, or it would be asked for again.
+            self._gate.deleted(owner_uid, target, at_once=True)
             return
         except Conflict:
             # It has moved on; or it is gone, and another of that name has come, which was not meant.
@@ -195,11 +202,10 @@ class Executor:
         body = {"metadata": identity, "status": action.changes}
         try:
             result = await self._cluster.patch(target, body, subresource="status")
-        except NotFound:
-            return
-        except Conflict:
+        except (Conflict, NotFound) as error:
+            # Gone, perhaps; or its kind is not served for a moment. Nothing that follows may be done yet.
             self._gate.outdated(owner_uid, target)
-            raise
+            raise Conflict(str(error)) from error
         self._gate.wrote(owner_uid, target.resource, result)
 
 

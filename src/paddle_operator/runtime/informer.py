@@ -81,17 +81,24 @@ class Informer(Generic[T]):
         self.resource = resource
         self.store = store
         self.synced = asyncio.Event()
-        self.is_refused = False
-        """The server does not let us see any: there may be some, but for us there are none."""
         self.scope = scope
-        self.trouble = ""
-        """What is in the way of following now, if anything is."""
-        self._told_trouble_at = 0.0
+        self._error: ApiError | None = None
+        self._told_error_at = 0.0
         self._cluster = cluster
         self._on_change = on_change
         self._failures = 0
         self._patience: asyncio.Timeout | None = None
         self._log = log.bind(kind=resource.kind, namespace=scope.namespace or "all")
+
+    @property
+    def trouble(self) -> str:
+        """What is in the way of following now, if anything is."""
+        return str(self._error) if self._error is not None else ""
+
+    @property
+    def is_refused(self) -> bool:
+        """The server does not let us see any: there may be some, but for us there are none."""
+        return not self.synced.is_set() and isinstance(self._error, (Forbidden, NotFound))
 
     async def run(self) -> None:
         state: State = Sync()
@@ -117,9 +124,7 @@ class Informer(Generic[T]):
         try:
             listing = await self._cluster.list(self.resource, self.scope)
         except ApiError as error:
-            self.is_refused = isinstance(error, (Forbidden, NotFound))
             return self._rest(error, Sync())
-        self.is_refused = False
         touched = self.store.replace(listing.items, int(listing.resource_version))
         self._log.debug("listed", objects=len(listing.items), changed=len(touched))
         for found in listing.items:
@@ -199,15 +204,15 @@ class Informer(Generic[T]):
     def _tell_trouble(self, error: ApiError, again_seconds: float) -> None:
         """Once, and again when it is another one, or lasts."""
         text, now = str(error), asyncio.get_running_loop().time()
-        if text != self.trouble or now - self._told_trouble_at >= REMIND_SECONDS:
-            self._told_trouble_at = now
+        if text != self.trouble or now - self._told_error_at >= REMIND_SECONDS:
+            self._told_error_at = now
             self._log.warning("cannot follow", error=text, again_seconds=again_seconds, **self._hint(error))
-        self.trouble = text
+        self._error = error
 
     def _forget_trouble(self) -> None:
-        if self.trouble:
+        if self._error is not None:
             self._log.info("follows again")
-        self.trouble = ""
+        self._error = None
 
     def _hint(self, error: ApiError) -> dict[str, str]:
         match error:

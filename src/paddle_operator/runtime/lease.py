@@ -115,7 +115,7 @@ class LeaderLease:
         timing = self._timing
         while self.holds:
             due = self._renewed_at + timing.retry_period - self._steady()
-            at_least = self._asked_for_pause or timing.retry_period / 4 if self.error else 0.0
+            at_least = (self._asked_for_pause or timing.retry_period / 4) if self.error else 0.0
             await asyncio.sleep(max(0.0, min(max(due, at_least), self._left)))
             begun = self._steady()
             try:

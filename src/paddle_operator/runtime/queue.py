@@ -37,6 +37,7 @@ class KeyQueue:
         self._failures: dict[Key, int] = {}
         self._gone: set[Key] = set()
         self._changed = asyncio.Event()
+        self._one_waits = asyncio.Lock()
         self._closed = False
         self._nothing_taken = asyncio.Event()
         self._nothing_taken.set()
@@ -78,6 +79,11 @@ class KeyQueue:
 
     async def take(self) -> Key:
         """The next key whose turn has come. Call done() when its turn is over."""
+        # Of all workers only one is woken when something changes.
+        async with self._one_waits:
+            return await self._next()
+
+    async def _next(self) -> Key:
         while True:
             while self._heap and self._is_stale(self._heap[0]):
                 heapq.heappop(self._heap)

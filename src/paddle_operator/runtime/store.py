@@ -11,15 +11,19 @@ T = TypeVar("T", bound=KubeObject)
 class Store(Generic[T]):
     """Objects by their own key, and by the key that they concern: a pod concerns the job that owns it.
 
+    ``keep`` says what is kept of one: all of it, if it is left out, or nothing (None).
     ``progress`` is the resourceVersion up to which every change is in here. Versions of one kind are compared
     as numbers: the server hands them out in the order in which it tells of them.
     """
 
-    def __init__(self, concerns: Callable[[KubeObject], Key | None]) -> None:
+    def __init__(
+        self, concerns: Callable[[KubeObject], Key | None], keep: Callable[[T], T | None] = lambda one: one
+    ) -> None:
         self.progress = 0
         self.lists = 0
         """How often everything was listed anew."""
         self._concerns = concerns
+        self.keep = keep
         self._objects: dict[Key, T] = {}
         self._unreadable: dict[Key, Unreadable] = {}
         self._by_concern: dict[Key, dict[Key, T]] = {}
@@ -50,10 +54,13 @@ class Store(Generic[T]):
             # Acting on what it said before would be worse than not acting.
             self._unreadable[key] = found
             return touched | {key}
-        self._objects[key] = found
-        concerned = self._concerns(found)
+        kept = self.keep(found)
+        if kept is None:
+            return touched
+        self._objects[key] = kept
+        concerned = self._concerns(kept)
         if concerned is not None:
-            self._by_concern.setdefault(concerned, {})[key] = found
+            self._by_concern.setdefault(concerned, {})[key] = kept
             touched.add(concerned)
         return touched
 

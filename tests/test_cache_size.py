@@ -1,0 +1,67 @@
+"""What a large cluster costs the operator's memory: it keeps only what is ours, and of that a little."""
+
+import asyncio
+from typing import Any
+
+import make
+import msgspec
+import pytest
+from loopback import json_answer, serving
+from scripted import running, wall_clock
+
+from paddle_operator.api.crd import paddle_job_schema
+from paddle_operator.api.meta import Manifest
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, AnyResource
+from paddle_operator.app import PaddleJobManager
+from paddle_operator.cluster import Scope
+from paddle_operator.kube.client import KubeCluster
+from paddle_operator.kube.config import Credentials
+from paddle_operator.kube.transport import Transport
+from paddle_operator.memory.cluster import MemoryCluster
+
+MOST_BYTES_OF_A_POD = 1500
+
+
+def of_somebody_else(resource: AnyResource, number: int) -> Manifest:
+    metadata = {"name": f"web-{number}", "namespace": "team", "labels": {"app": "web"}}
+    more: Manifest = {"spec": {"containers": [make.container()]}} if resource == PODS else {}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **more}
+
+
+@pytest.mark.looptime
+async def test_of_what_belongs_to_others_nothing_is_kept() -> None:
+    memory = MemoryCluster(wall_clock, {PADDLE_JOBS: paddle_job_schema()})
+    for resource in (PODS, SERVICES, CONFIG_MAPS):
+        for number in range(5):
+            await memory.create(resource, of_somebody_else(resource, number))
+    job = make.manifest(workers=2, intranet="Service")
+    job["metadata"]["namespace"] = "team"
+    manager = PaddleJobManager(memory, "team", wall_clock)
+    async with running(manager.run()):
+        await memory.create(PADDLE_JOBS, job)
+        await asyncio.sleep(10)
+    kept = {one.resource.plural: len(one.store) for one in manager._informers}
+    assert kept == {"paddlejobs": 1, "pods": 2, "services": 2, "configmaps": 1}
+
+
+def as_a_server_stores_it() -> Manifest:
+    """A pod of usual size: most of it says who wrote which field."""
+    job = make.paddlejob()
+    pod: Manifest = msgspec.to_builtins(make.pod(job, phase="Running"))
+    variables = [{"name": f"VARIABLE_{number}", "value": "value" * 10} for number in range(20)]
+    fields: Manifest = {"f:spec": {f"f:field-{number}": {} for number in range(150)}}
+    pod["metadata"]["managedFields"] = [{"manager": "kubelet", "fieldsV1": fields}] * 2
+    pod["spec"]["containers"] = [make.container(env=variables, command=["python", "train.py"])]
+    pod["spec"]["tolerations"] = [{"key": f"node.kubernetes.io/{number}"} for number in range(10)]
+    return pod
+
+
+async def test_of_a_pod_little_is_kept() -> None:
+    pod = as_a_server_stores_it()
+    assert len(msgspec.json.encode(pod)) > 4 * MOST_BYTES_OF_A_POD
+    answer: dict[str, Any] = {"metadata": {"resourceVersion": "9"}, "items": [pod]}
+    async with serving() as server, Transport(Credentials(server.address, None)) as transport:
+        server.say(json_answer(answer))
+        (kept,) = (await KubeCluster(transport).list(PODS, Scope())).items
+    assert kept.metadata.name == pod["metadata"]["name"]
+    assert len(msgspec.json.encode(kept)) <= MOST_BYTES_OF_A_POD

@@ -1,0 +1,82 @@
+"""What the manager asks for by name before it decides, and what it makes of the answers."""
+
+from typing import Any
+
+import make
+from make import NOW
+
+from paddle_operator.api.core import ConfigMap, Pod
+from paddle_operator.api.meta import Key
+from paddle_operator.api.names import ANNOTATION_NUDGE
+from paddle_operator.api.paddlejob import PaddleJob, Role
+from paddle_operator.api.resources import CONFIG_MAPS, PODS, AnyResource
+from paddle_operator.app import PaddleJobManager
+from paddle_operator.cluster import NotFound
+from paddle_operator.paddlejob.observed import Observed
+from paddle_operator.runtime.controller import Recollection
+
+
+class Server:
+    """Has these, and nothing else."""
+
+    def __init__(self, *stored: Pod | ConfigMap) -> None:
+        self._pods = {one.metadata.key: one for one in stored if isinstance(one, Pod)}
+        self._maps = {one.metadata.key: one for one in stored if isinstance(one, ConfigMap)}
+
+    async def get(self, resource: AnyResource, key: Key) -> Any:
+        kind: dict[AnyResource, Any] = {PODS: self._pods, CONFIG_MAPS: self._maps}
+        if key not in kind.get(resource, {}):
+            raise NotFound(f"{resource} {key}")
+        return kind[resource][key]
+
+
+async def gathered(job: PaddleJob, *cached: Pod, stored: tuple[Pod | ConfigMap, ...]) -> Observed:
+    manager = PaddleJobManager(Server(*stored), "team", now=lambda: NOW + make.seconds(30))  # type: ignore[arg-type]
+    for pod in cached:
+        manager._pods.store.put(pod)
+    return await manager._gather(job, Recollection())
+
+
+def job_of_try(attempt: int, **spec: Any) -> PaddleJob:
+    status = {"phase": "Running", "attempt": attempt, "startTime": NOW.isoformat()}
+    return make.paddlejob(workers=1, status=status, **spec)
+
+
+async def test_a_pod_of_a_later_try_is_no_answer_about_this_one() -> None:
+    """Another manager has restarted the job, and we have not heard of it: its pods are not ours to end."""
+    old, new = (job_of_try(attempt, ps=make.role(1)) for attempt in (0, 1))
+    cached = make.pod(old, role=Role.PS, phase="Failed"), make.pod(old, phase="Running")
+    seen = await gathered(old, *cached, stored=(make.pod(new, phase="Running", metadata={"uid": "new"}),))
+    assert {pod.metadata.uid for pod in seen.pods} == {pod.metadata.uid for pod in cached}
+    assert seen.leftovers == ()
+
+
+async def test_nor_is_it_one_of_ours_that_only_hid() -> None:
+    old, new = job_of_try(0), job_of_try(1)
+    seen = await gathered(old, stored=(make.pod(new, phase="Running", metadata={"uid": "new"}),))
+    assert seen.pods == ()
+
+
+async def test_a_pod_without_its_labels_is_found_by_its_name() -> None:
+    job = job_of_try(0)
+    hidden = make.pod(job, phase="Running", metadata={"labels": {}})
+    assert (await gathered(job, stored=(hidden,))).pods == (hidden,)
+
+
+async def test_a_map_without_its_label_is_looked_for_once_the_last_old_pod_turns_out_to_be_gone() -> None:
+    """No watch shows it, and the first new pod would begin with the addresses of the dead."""
+    old, new = job_of_try(0), job_of_try(1)
+    going = (NOW - make.seconds(60)).isoformat()
+    gone = make.pod(old, phase="Running", metadata={"deletionTimestamp": going})
+    map_of_old = make.config_map(old, labels={})
+    seen = await gathered(new, gone, stored=(map_of_old,))
+    assert seen.config_map == map_of_old
+    assert seen.leftovers == (map_of_old,)
+
+
+async def test_nor_is_a_map_gone_for_which_pods_were_woken() -> None:
+    """It may have lost its label. A job that was taken for misled would be restarted."""
+    job = job_of_try(0)
+    woken = make.pod(job, metadata={"annotations": {ANNOTATION_NUDGE: f"1 {NOW.isoformat()}"}})
+    map_of_job = make.config_map(job, labels={})
+    assert (await gathered(job, woken, stored=(map_of_job, woken))).config_map == map_of_job
