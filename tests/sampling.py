@@ -5,23 +5,17 @@ Which part is drawn by SAMPLE, a word that the run prints in its first lines and
 
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import TypeVar
 
-WHOLE = os.environ.get("SIMULATE") == "all"
+T = TypeVar("T")
 SAMPLE = os.environ.get("SAMPLE", "0")
-SHARE = 0.15
 
 
 def header() -> str:
-    return (
-        "simulated: everything" if WHOLE else f"simulated: a sample, SAMPLE={SAMPLE}; `make simulate` is all"
-    )
+    return f"simulated: a sample, SAMPLE={SAMPLE}; `make simulate` is all"
 
 
-def sample(numbers: Iterable[int], *what: object) -> list[int]:
-    """Of one sweep, in its order; never none of it."""
-    found = list(numbers)
-    if WHOLE or not found:
-        return found
-    chance = random.Random(f"{SAMPLE} {' '.join(map(str, what))}")
-    return sorted(chance.sample(found, max(1, round(SHARE * len(found)))))
+def shuffled(things: Sequence[T], *what: object) -> list[T]:
+    """In an order that the word and what it is for decide."""
+    return random.Random(f"{SAMPLE} {' '.join(map(str, what))}").sample(things, len(things))

@@ -1,112 +1,104 @@
-"""Everything at once, drawn from one seed: modes, networks, slow requests and watches, a slow node, a crash.
+"""Everything at once, drawn from one number: modes, networks, policies, faults, who goes on when.
 
-A failure names its seed; ``SEED=123 pytest tests/simulation -k random`` lives that life again.
+Which seeds, SAMPLE decides (sampling.py). A failure names its own: ``make simulate SEED=123``, or
+``SEED=123 pytest tests/simulation -k random``, lives that life again.
 """
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from math import inf
 from random import Random
-from typing import Any
+from typing import get_args
 
 import pytest
-from oracle import check_end, end_of
-from simulated import Life, Recreation, Workload, live
-from simulated_acts import delete_pod, resume, suspend
-from simulated_connection import CrashAt, Faults, LateChange, Moment
+from sampling import SAMPLE
+from simulator.__main__ import told
+from simulator.cases import tried
+from simulator.faults import Fault, Faults
+from simulator.history import slots_of
+from simulator.life import Life, live
+from simulator.random_lives import WORKLOADS, random_case, workload_of
+from simulator.schedule import NODE, Priorities, Schedule, Steady, Unsteady
+from simulator.virtual_loop import VirtualLoop
 from tally import TALLY
-from workloads import ANOTHER_HOST_JOB, disturbed, failing, job, restarted, server_ends
 
-from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES
-
-SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else range(60)
-LONGEST_LATENCY_SECONDS = 2.0
-
-
-@dataclass(frozen=True)
-class Scenario:
-    workload: Workload
-    faults: Faults
-    pace: Callable[[], float]
-
-    def live(self) -> Life:
-        return live(self.workload, self.faults, self.pace)
-
-
-def draw(seed: int) -> Scenario:
-    """The same for the same seed. Each source of chance has its own dice: none disturbs another."""
-    dice = Random(f"{seed} scenario")
-    latency, delay, pace = (Random(f"{seed} {what}") for what in ("latency", "watch", "node"))
-    return Scenario(
-        draw_workload(dice),
-        Faults(
-            crash=CrashAt(dice.randint(1, 20), dice.choice([*Moment])) if dice.random() < 0.6 else None,
-            late=LateChange(
-                dice.choice([PODS, PADDLE_JOBS, CONFIG_MAPS, SERVICES]),
-                dice.randint(1, 15),
-                dice.choice([1, 3]),
-            ),
-            latency=lambda: latency.uniform(0, LONGEST_LATENCY_SECONDS),
-            # Now and then a watch stalls, longer than the operator's patience with it.
-            watch_delay=lambda: delay.uniform(0, 2) if delay.random() < 0.95 else delay.uniform(2, 30),
-            lasting=True,
-        ),
-        pace=lambda: pace.uniform(0.1, 3.0),
-    )
-
-
-def draw_workload(dice: Random) -> Workload:
-    policy = dice.choice(["", "Always", "Never", "OnFailure", "OnCompletion"])
-    asked: dict[str, Any] = {
-        "servers": dice.choice([0, 0, 1, 2]),
-        "intranet": dice.choice(["", "PodIP", "Service", "Host"]),
-    }
-    workload = Workload(job(workers=dice.choice([1, 2, 2, 3]), policy=policy, **asked))
-    if dice.random() < 0.3:
-        workload = failing(dice.choice([0, 1]), policy, dice.choice([1, 3, 137]), **asked)
-    elif dice.random() < 0.15:
-        workload = server_ends(*dice.choice([(0, 6.0), (0, inf), (1, inf)]), policy)
-    if asked["intranet"] == "Host" and dice.random() < 0.5:
-        workload = replace(workload, others=(*workload.others, (PADDLE_JOBS, ANOTHER_HOST_JOB)))
-    if dice.random() < 0.35:
-        return draw_setback(dice, policy, asked)
-    if dice.random() < 0.4:
-        again = Recreation(after_seconds=dice.uniform(0, 25), pause_seconds=dice.uniform(0, 5))
-        workload = replace(workload, recreation=again)
-    return workload
-
-
-def draw_setback(dice: Random, policy: str, asked: dict[str, Any]) -> Workload:
-    """Something goes wrong in the first try, or somebody interferes, and the job goes on."""
-    match dice.choice(["fails", "loses a pod", "is suspended", "grows", "expires"]):
-        case "fails":
-            failures = dice.choice([1, 2])
-            return restarted(failures, dice.choice([1, 2]), policy, **asked)
-        case "loses a pod":
-            return disturbed(delete_pod(f"resnet-worker-{dice.choice([0, 1])}"), policy=policy, **asked)
-        case "is suspended":
-            return disturbed(suspend(), resume(), policy=policy, **asked)
-        case "grows":
-            return disturbed(suspend(), resume(workers=3), policy=policy, **asked)
-    return Workload(job(policy=policy, ttlSecondsAfterFinished=dice.choice([0, 60]), **asked))
+DRAWN, OF = 100, 1_000_000
+ASKED_FOR = os.environ.get("SEED", "")
+SEEDS = [int(ASKED_FOR)] if ASKED_FOR.isdecimal() else Random(f"{SAMPLE} seeds").sample(range(OF), DRAWN)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_life_ends_as_a_calm_one(seed: int) -> None:
-    print(f"to live this life again: SEED={seed} pytest tests/simulation -k random")
-    scenario = draw(seed)
-    life = scenario.live()
-    life.check()
-    check_end(life, end_of(live(scenario.workload)), f"SEED={seed}")
+    case = random_case(seed)
+    verdict = tried(case)
+    if verdict.broken:
+        pytest.fail(told(verdict))
     TALLY["seeds"] += 1
+    TALLY["seeds of which a fault struck"] += verdict.struck > 0
+
+
+def lived(seed: int) -> Life:
+    case = random_case(seed)
+    return live(case.workload, case.faults, case.schedule)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_same_seed_gives_the_same_random_life(seed: int) -> None:
-    first, second = draw(seed).live(), draw(seed).live()
-    assert first.witness.story() == second.witness.story()
+    assert lived(seed).witness.story() == lived(seed).witness.story()
+
+
+def test_one_case_can_be_lived_again_and_again() -> None:
+    """Schedules draw lots; a new life begins with fresh dice."""
+    case = next(one for one in map(random_case, range(100)) if isinstance(one.schedule, Unsteady))
+    lives = [live(case.workload, case.faults, case.schedule) for _ in range(2)]
+    assert lives[0].witness.story() == lives[1].witness.story()
 
 
 def test_another_seed_gives_another_random_life() -> None:
-    assert draw(1).live().witness.story() != draw(2).live().witness.story()
+    assert lived(1).witness.story() != lived(2).witness.story()
+
+
+def test_every_kind_of_fault_and_every_schedule_is_drawn() -> None:
+    cases = [random_case(seed) for seed in range(200)]
+    assert {type(fault) for case in cases for fault in case.faults.all} == {*get_args(Fault)}
+    assert {type(case.schedule) for case in cases} == {Steady, Unsteady, Priorities}
+    # A stale list comes with a crash.
+    assert {len(case.faults.all) for case in cases} >= {0, 1, 2, 3}
+
+
+def test_every_drawn_job_has_two_pods_or_more() -> None:
+    assert min(len(slots_of(workload_of(number).manifest)) for number in range(WORKLOADS)) >= 2
+
+
+def seconds_of(schedule: Schedule, *actors: str) -> list[float]:
+    """How long each of these steps takes, one after the other."""
+    loop = VirtualLoop()
+    taken = []
+    try:
+        for actor in actors:
+            began = loop.time()
+            loop.run_until_complete(schedule.pause(actor))
+            taken.append(loop.time() - began)
+    finally:
+        loop.close()
+    return taken
+
+
+def test_an_actor_keeps_its_priority_until_it_falls_below_all() -> None:
+    schedule = Priorities(seed=1, depth=1)
+    taken = seconds_of(schedule, *[NODE, "manager 1 asks"] * Priorities.STEPS)
+    node, manager = taken[::2], taken[1::2]
+    usual = {round(node[0], 6), round(manager[0], 6)}
+    fallen = {round(one, 6) for one in taken} - usual
+    assert fallen == {2 * Priorities.LOWEST_SECONDS}
+    assert max(usual) < Priorities.LOWEST_SECONDS
+
+
+def test_priorities_differ_by_orders_of_magnitude() -> None:
+    taken = [seconds for seed in range(50) for seconds in seconds_of(Priorities(seed, depth=0), NODE)]
+    assert min(taken) < 0.01
+    assert max(taken) > 1.0
+    assert max(taken) < inf
+
+
+def test_a_case_without_faults_says_so() -> None:
+    assert str(Faults()) == "no fault"

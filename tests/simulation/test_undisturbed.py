@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from oracle import undisturbed
-from simulated import live
-from simulated_history import slots_of
-from workloads import LIVES
+from simulator.history import slots_of
+from simulator.life import live
+from simulator.oracle import undisturbed
+from simulator.workloads import GRID, LIVES
 
-from paddle_operator.api.resources import CONFIG_MAPS, PODS, SERVICES
+from paddle_operator.api.resources import CONFIG_MAPS, EVENTS, PODS, SERVICES
 from paddle_operator.paddlejob.failures import PATIENCE
 
 WORKERS = {"resnet-worker-0", "resnet-worker-1"}
@@ -46,6 +46,9 @@ ENDS = {
     "ps-worker-restarts-in-place": ("Completed", set()),
     "loses-a-pod": ("Completed", set()),
     "loses-too-many-pods": ("Failed", {"resnet-worker-0"}),
+    "loses-a-pod-to-an-eviction": ("Completed", set()),
+    "loses-a-pod-to-the-scheduler": ("Completed", set()),
+    "runs-out-of-memory": ("Completed", set()),
     "is-suspended": ("Completed", set()),
     "is-suspended-and-grows": ("Completed", set()),
     "host-job-grows-beside-another": ("Completed", set()),
@@ -58,6 +61,14 @@ ENDS = {
     "expires": ("", set()),
     "loses-a-node": ("Completed", set()),
     "loses-a-node-for-good": ("Restarting", {"resnet-worker-1"}),
+    "is-deleted": ("", set()),
+    "service-ps-is-deleted": ("", set()),
+    "is-called-like-a-pod-of-another": ("Completed", WORKERS),
+    "is-adopted": ("Completed", WORKERS),
+    "is-adopted-half-made": ("Completed", WORKERS),
+    "is-adopted-without-its-map": ("Completed", set()),
+    "is-adopted-and-restarts": ("Completed", WORKERS),
+    "is-adopted-and-deleted": ("", set()),
 }
 # How often each was restarted, and how much of that was its own fault, and that of others.
 COUNTS = {
@@ -75,9 +86,13 @@ COUNTS = {
     "ps-worker-restarts-in-place": (1, 1, 0),
     "loses-a-pod": (1, 0, 1),
     "loses-too-many-pods": (1, 0, 2),
+    "loses-a-pod-to-an-eviction": (1, 0, 1),
+    "loses-a-pod-to-the-scheduler": (1, 0, 1),
+    "runs-out-of-memory": (1, 1, 0),
     "runs-too-long-after-a-restart": (1, 1, 0),
     "loses-a-node": (1, 0, 1),
     "loses-a-node-for-good": (1, 0, 1),
+    "is-adopted-and-restarts": (1, 1, 0),
 }
 # Counts in the status may wait for that long; everything else is said at once.
 SETTLED_SECONDS = 35.0
@@ -92,6 +107,20 @@ def test_a_life_ends_as_its_user_expects(name: str) -> None:
     assert {*life.history.of_kind(CONFIG_MAPS)} == ended
     counts = tuple(status.get(count, 0) for count in ("restarts", "failures", "disruptions"))
     assert counts == COUNTS.get(name, (0, 0, 0))
+
+
+@pytest.mark.parametrize("name", GRID)
+def test_a_life_of_the_grid_ends_as_its_name_says(name: str) -> None:
+    """All modes in all networks with all policies; what is cleaned up, an invariant says."""
+    life, _ = undisturbed(name)
+    assert life.job["status"]["phase"] == ("Completed" if name.endswith("completes") else "Failed")
+
+
+def test_what_the_go_operator_made_is_taken_over_and_only_the_rest_is_made() -> None:
+    life, _ = undisturbed("is-adopted-half-made")
+    made = [str(one) for one in life.witness.writes if one.verb == "create" and one.resource != EVENTS]
+    assert made == ["create pods resnet-worker-1", "create configmaps resnet"]
+    assert not life.job["metadata"].get("finalizers")
 
 
 def test_servers_that_are_kept_are_ended_by_us_and_by_nobody_else() -> None:

@@ -5,17 +5,40 @@ stored, whoever made it, and keeps its own picture of the store. Invariants are 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from paddle_operator.api.meta import Key, Manifest
-from paddle_operator.api.names import LABEL_ATTEMPT
-from paddle_operator.api.resources import AnyResource
+from paddle_operator.api.names import COMPLETED, FAILED, LABEL_ATTEMPT
+from paddle_operator.api.resources import PADDLE_JOBS, AnyResource
 from paddle_operator.memory.history import Entry, History
 
 NAMESPACE = "team"
+FINAL = {COMPLETED, FAILED}
 EPOCH = datetime(2026, 11, 18, tzinfo=UTC)
-Objects = Mapping[tuple[AnyResource, Key], Manifest]
+
+
+class Objects(dict[tuple[AnyResource, Key], Manifest]):
+    """What is stored; and what is remembered of all that ever was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.owners: dict[str, str] = {}
+        """UIDs of controllers, by the UID of what they own."""
+        self.slots: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        """Of a job, by its UID, all that it ever asked for."""
+
+    def apply(self, entry: Entry) -> None:
+        if entry.after is None:
+            if entry.before is not None:
+                del self[entry.resource, key_of(entry.before)]
+            return
+        self[entry.resource, key_of(entry.after)] = entry.after
+        uid = entry.after["metadata"]["uid"]
+        self.owners[uid] = owner_of(entry.after)
+        if entry.resource == PADDLE_JOBS:
+            self.slots[uid].update(slots_of(entry.after))
 
 
 def now() -> datetime:
@@ -27,14 +50,16 @@ class TrueHistory(History):
     def __init__(self) -> None:
         super().__init__()
         self.entries: list[Entry] = []
-        self.objects: dict[tuple[AnyResource, Key], Manifest] = {}
+        self.objects = Objects()
         self.on_change: list[Callable[[Entry], None]] = []
+        self._by_kind: dict[AnyResource, dict[str, Manifest]] = defaultdict(dict)
         self._changed = asyncio.Event()
 
     def record(self, entry: Entry) -> None:
         super().record(entry)
         self.entries.append(entry)
-        _apply(entry, self.objects)
+        self.objects.apply(entry)
+        self._sort_in(entry)
         self._changed.set()
         self._changed = asyncio.Event()
         for listener in self.on_change:
@@ -42,10 +67,10 @@ class TrueHistory(History):
 
     def as_of(self, version: int) -> Objects:
         """What was stored then."""
-        objects: dict[tuple[AnyResource, Key], Manifest] = {}
+        objects = Objects()
         for entry in self.entries:
             if entry.version <= version:
-                _apply(entry, objects)
+                objects.apply(entry)
         return objects
 
     async def reach(self, version: int) -> None:
@@ -53,8 +78,15 @@ class TrueHistory(History):
             await self._changed.wait()
 
     def of_kind(self, resource: AnyResource) -> dict[str, Manifest]:
-        """By name: a simulation plays in one namespace."""
-        return {key.name: document for (kind, key), document in self.objects.items() if kind == resource}
+        """By name: a simulation plays in one namespace. As it is now, whatever changes later."""
+        return self._by_kind[resource].copy()
+
+    def _sort_in(self, entry: Entry) -> None:
+        kind = self._by_kind[entry.resource]
+        if entry.after is not None:
+            kind[entry.after["metadata"]["name"]] = entry.after
+        elif entry.before is not None:
+            del kind[entry.before["metadata"]["name"]]
 
 
 def key_of(document: Manifest) -> Key:
@@ -90,10 +122,3 @@ def intranet_of(job: Manifest) -> str:
 def variables_of(pod: Manifest) -> dict[str, str]:
     """What the pod itself tells its training; empty where only the kubelet knows the value."""
     return {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0].get("env", ())}
-
-
-def _apply(entry: Entry, objects: dict[tuple[AnyResource, Key], Manifest]) -> None:
-    if entry.after is not None:
-        objects[entry.resource, key_of(entry.after)] = entry.after
-    elif entry.before is not None:
-        del objects[entry.resource, key_of(entry.before)]

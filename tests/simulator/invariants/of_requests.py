@@ -3,15 +3,15 @@
 The numbers are those of reliability-performance.md 3.
 """
 
-import re
+from math import inf
 
 import msgspec
-from simulated_history import NAMESPACE, Objects, attempt_of, owner_of
-from witness import Request
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import pod_name
 from paddle_operator.api.resources import CONFIG_MAPS, EVENTS, PADDLE_JOBS, PODS, SERVICES
+from simulator.history import FINAL, NAMESPACE, Objects, attempt_of, owner_of
+from simulator.witness import Request
 
 CHILDREN = (PODS, SERVICES, CONFIG_MAPS)
 # Workloads put this into their templates, where a user would have a password.
@@ -49,20 +49,19 @@ def only_children_of_the_job_are_changed(request: Request, objects: Objects) -> 
     return owner_of(found) == request.turn.job.uid
 
 
-def a_child_without_a_slot_is_left_alone(request: Request, _: Objects) -> bool:
-    """24: unknown or contradictory children are not counted, not deleted."""
+def a_child_without_a_slot_is_left_alone(request: Request, objects: Objects) -> bool:
+    """24: unknown or contradictory children are not counted, not deleted.
+
+    A job that was suspended may have had more slots than now: of those none is made, but some may have to go.
+    """
     if not request.is_write or request.resource != PODS:
         return True
     assert request.turn is not None
     job = request.turn.job
-    slots = {
-        pod_name(job.metadata.name, role, index)
-        for role, spec in job.roles.items()
-        for index in range(spec.replicas)
-    }
-    # A job that was suspended may have had more of them.
-    had = request.verb == "delete" and re.fullmatch(r"resnet-(ps|worker)-\d", request.key.name)
-    return request.key.name in slots or had is not None
+    slots = {(role.value, index) for role, spec in job.roles.items() for index in range(spec.replicas)}
+    if request.verb == "delete":
+        slots |= objects.slots[job.uid]
+    return request.key.name in {pod_name(job.metadata.name, *slot) for slot in slots}
 
 
 def every_request_stays_in_its_namespace(request: Request, _: Objects) -> bool:
@@ -75,7 +74,9 @@ def nothing_known_to_exist_is_made_again(request: Request, objects: Objects) -> 
     found = objects.get((request.resource, request.key)) if request.verb == "create" else None
     if found is None or owner_of(found) != owner_of(request.body):
         return True
-    return found["metadata"]["uid"] not in request.process.alive
+    told_at = request.process.alive.get(found["metadata"]["uid"], inf)
+    # In the same moment: perhaps after it had looked.
+    return request.turn is None or told_at >= request.turn.at
 
 
 def nothing_is_deleted_twice(request: Request, _: Objects) -> bool:
@@ -89,9 +90,11 @@ def nothing_of_a_try_is_deleted_before_the_next_is_written(request: Request, obj
     pod = objects.get((request.resource, request.key))
     if request.verb != "delete" or request.resource != PODS or pod is None:
         return True
+    if pod["metadata"]["uid"] != request.uid:
+        return True  # another one is meant, and the server refuses
     owners = [one for (kind, _), one in objects.items() if kind == PADDLE_JOBS]
     job = next((one for one in owners if one["metadata"]["uid"] == owner_of(pod)), None)
-    if job is None or job["status"]["phase"] in {"Completed", "Failed"}:
+    if job is None or job["status"]["phase"] in FINAL:
         return True
     return bool(attempt_of(pod) < job["status"].get("attempt", 0))
 
@@ -125,7 +128,8 @@ def no_patch_says_what_is_known(request: Request, stored: Manifest | None, chang
     """14: no write carries content equal to what is stored, if the process had been shown that."""
     if request.verb != "patch" or changed or stored is None:
         return True
-    return request.process.shown[request.resource] < int(stored["metadata"]["resourceVersion"])
+    shown = request.turn.shown.get(request.resource, 0) if request.turn is not None else 0
+    return shown < int(stored["metadata"]["resourceVersion"])
 
 
 OF_A_REQUEST = (

@@ -2,12 +2,8 @@
 
 from collections import Counter
 
-from simulated_history import attempt_of, owner_of, trains, variables_of
-from witness import Change
-
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import (
-    COMPLETED,
     CREATED,
     FAILED,
     LABEL_INDEX,
@@ -20,13 +16,17 @@ from paddle_operator.api.names import (
 from paddle_operator.api.paddlejob import Role
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS
 from paddle_operator.paddlejob.ranks import from_text
+from simulator.history import FINAL, attempt_of, owner_of, trains, variables_of
+from simulator.witness import Change
 
-FINAL = {COMPLETED, FAILED}
+USUAL_FAILURES_IN_PLACE, USUAL_DISRUPTIONS = 6, 3
 OUR_CONDITIONS = {CREATED, RUNNING, RESTARTING, SUSPENDED, *FINAL}
 
 
 def a_slot_has_one_live_pod(change: Change) -> bool:
     """1: at most one live owned pod per slot, whatever it is called."""
+    if change.entry.resource != PODS:
+        return True
     slots = Counter(
         (owner_of(pod), variables_of(pod)["TRAINING_ROLE"], variables_of(pod)["PADDLE_TRAINER_ID"])
         for (kind, _), pod in change.objects.items()
@@ -36,9 +36,14 @@ def a_slot_has_one_live_pod(change: Change) -> bool:
 
 
 def a_pod_is_named_after_its_slot(change: Change) -> bool:
-    """1: pod name = f(job name, role, index) and nothing else; 8: the rank is the index."""
+    """1: pod name = f(job name, role, index) and nothing else; 8: the rank is the index.
+
+    Of pods that we make: what others write on them afterwards is their affair.
+    """
     pod = change.entry.after
-    if change.entry.resource != PODS or pod is None or not trains(pod):
+    if change.entry.resource != PODS or pod is None or change.entry.before is not None:
+        return True
+    if change.request is None:
         return True
     owner, labels = pod["metadata"]["ownerReferences"][0], pod["metadata"]["labels"]
     expected = pod_name(owner["name"], labels[LABEL_ROLE], int(labels[LABEL_INDEX]))
@@ -82,6 +87,8 @@ def a_condition_moves_its_time_with_its_status(change: Change) -> bool:
 def what_has_finished_stays_counted(change: Change) -> bool:
     """6: counters of finished pods never go down inside one attempt."""
     before, after = _statuses(change)
+    if not after:
+        return True
     return before.get("attempt") != after.get("attempt") or all(
         _stays_counted(*(status.get(role, {}) for status in _statuses(change))) for role in Role
     )
@@ -109,12 +116,20 @@ def a_try_is_counted_once(change: Change) -> bool:
 
 
 def no_limit_is_exceeded(change: Change) -> bool:
-    """7: attempts <= limit + 1."""
+    """7: attempts <= limit + 1: one more than may be, and the job has failed."""
     _, status = _statuses(change)
-    policy = (change.entry.after or {}).get("spec", {}).get("runPolicy", {})
-    disruptions = status.get("disruptions", 0) <= policy.get("maxDisruptions", 3)
-    failures = status.get("failures", 0) <= policy.get("backoffLimit", 6)
-    return status.get("phase") == FAILED or (failures and disruptions)
+    if not status:
+        return True
+    spec = (change.entry.after or {})["spec"]
+    policy, one_more = spec.get("runPolicy", {}), status.get("phase") == FAILED
+    templates = [spec[role]["template"]["spec"] for role in Role if role in spec]
+    in_place = any(template.get("restartPolicy") == "OnFailure" for template in templates)
+    failures = policy.get("backoffLimit", USUAL_FAILURES_IN_PLACE if in_place else 0)
+    disruptions = policy.get("maxDisruptions", USUAL_DISRUPTIONS)
+    return bool(
+        status.get("failures", 0) <= failures + one_more
+        and status.get("disruptions", 0) <= disruptions + one_more
+    )
 
 
 def tries_do_not_overlap(change: Change) -> bool:
@@ -132,13 +147,13 @@ def tries_do_not_overlap(change: Change) -> bool:
 
 
 def a_status_names_only_pods_of_its_job(change: Change) -> bool:
-    """3 and 24, bug class 5: what a job lists as its pods, it owns."""
+    """3 and 24, bug class 5: what a job lists as its pods, it owns or has owned."""
     _, status = _statuses(change)
     named = {one["uid"] for role in Role for one in status.get(role, {}).get("refs", ())}
-    pods = [
-        pod for (kind, _), pod in change.objects.items() if kind == PODS and pod["metadata"]["uid"] in named
-    ]
-    return all(owner_of(pod) == (change.entry.after or {})["metadata"]["uid"] for pod in pods)
+    if not named:
+        return True
+    uid = (change.entry.after or {})["metadata"]["uid"]
+    return all(change.objects.owners.get(pod) == uid for pod in named)
 
 
 def conditions_of_others_are_kept(change: Change) -> bool:
@@ -149,9 +164,10 @@ def conditions_of_others_are_kept(change: Change) -> bool:
 
 
 def we_hold_nobody_back(change: Change) -> bool:
-    """20: a finalizer only if there is something to undo; there is nothing."""
+    """20: a finalizer only if there is something to undo; there is nothing. An older operator's is let go."""
     document = change.entry.after
-    return document is None or not document["metadata"].get("finalizers")
+    is_ours = change.request is not None
+    return document is None or not is_ours or not document["metadata"].get("finalizers")
 
 
 OF_A_CHANGE = (

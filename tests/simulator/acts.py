@@ -6,14 +6,16 @@ faults the manager has to cope with.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from simulated_history import NAMESPACE, TrueHistory, attempt_of, key_of, owner_of, trains
-from simulated_kubelet import Kubelet
-
 from paddle_operator.api.meta import Key, Manifest
+from paddle_operator.api.names import CREATED
 from paddle_operator.api.resources import PADDLE_JOBS, PODS, Target
+from paddle_operator.cluster import NotFound
 from paddle_operator.memory.cluster import MemoryCluster
+from simulator.history import NAMESPACE, TrueHistory, attempt_of, key_of, owner_of, trains
+from simulator.kubelet import Kubelet, disrupted
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Stage:
     history: TrueHistory
     kubelet: Kubelet
     name: str
+    create: Callable[[], Awaitable[None]]
+    """The job, anew, as its user does."""
 
     @property
     def job(self) -> Manifest:
@@ -41,10 +45,11 @@ class Stage:
 
     async def play(self, acts: Sequence[Act]) -> None:
         for act in acts:
-            while not act.when(self):
+            while self.name not in self.history.of_kind(PADDLE_JOBS) or not act.when(self):
                 await self.history.reach(self.history.version + 1)
             await asyncio.sleep(act.pause_seconds)
-            await act.do(self)
+            with suppress(KeyError, NotFound):  # it may be gone meanwhile
+                await act.do(self)
 
     async def change_spec(self, changes: Manifest) -> None:
         job = await self.memory.get(PADDLE_JOBS, Key(NAMESPACE, self.name))
@@ -65,6 +70,17 @@ def all_run(attempt: int) -> Callable[[Stage], bool]:
         spec = stage.job["spec"]
         wanted = sum(spec.get(role, {"replicas": 0})["replicas"] for role in ("ps", "worker"))
         return len(pods) == wanted and all(pod["metadata"]["uid"] in stage.kubelet.started for pod in pods)
+
+    return holds
+
+
+def all_are_missed(attempt: int) -> Callable[[Stage], bool]:
+    """They run, and it is written down that they were made: else who is gone is simply made again."""
+    run = all_run(attempt)
+
+    def holds(stage: Stage) -> bool:
+        conditions = stage.job.get("status", {}).get("conditions", ())
+        return run(stage) and any((one["type"], one["status"]) == (CREATED, "True") for one in conditions)
 
     return holds
 
@@ -94,7 +110,15 @@ def delete_pod(name: str, attempt: int = 0) -> Act:
     async def do(stage: Stage) -> None:
         await stage.memory.delete(stage.target(stage.pod(name)))
 
-    return Act(all_run(attempt), 1.0, do)
+    return Act(all_are_missed(attempt), 1.0, do)
+
+
+def delete_job() -> Act:
+    async def do(stage: Stage) -> None:
+        job = await stage.memory.get(PADDLE_JOBS, Key(NAMESPACE, stage.name))
+        await stage.memory.delete(Target.of(PADDLE_JOBS, job))
+
+    return Act(all_run(0), 1.0, do)
 
 
 def lose_node_of(name: str) -> Act:
@@ -105,7 +129,33 @@ def lose_node_of(name: str) -> Act:
         stage.kubelet.lost.add(pod["metadata"]["uid"])
         await stage.memory.delete(stage.target(pod))
 
-    return Act(all_run(0), 1.0, do)
+    return Act(all_are_missed(0), 1.0, do)
+
+
+def evict(name: str) -> Act:
+    async def do(stage: Stage) -> None:
+        await stage.kubelet.evict(stage.pod(name))
+
+    return Act(all_are_missed(0), 1.0, do)
+
+
+def preempt(name: str) -> Act:
+    """The scheduler wants the place for somebody else: it says so on the pod, then deletes it."""
+
+    async def do(stage: Stage) -> None:
+        target = stage.target(stage.pod(name))
+        condition = {"status": {"conditions": [disrupted("PreemptionByScheduler")]}}
+        await stage.memory.patch(target, condition, subresource="status")
+        await stage.memory.delete(target)
+
+    return Act(all_are_missed(0), 1.0, do)
+
+
+def kill_for_memory(name: str) -> Act:
+    async def do(stage: Stage) -> None:
+        await stage.kubelet.kill_for_memory(stage.pod(name))
+
+    return Act(all_are_missed(0), 1.0, do)
 
 
 def never_pull(name: str) -> Act:

@@ -7,17 +7,10 @@ crashed manager is followed by another on the same store with empty caches, as a
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import invariants
-import looptime
 import structlog
-from simulated_acts import Act, Stage
-from simulated_connection import Connection, Faults
-from simulated_history import NAMESPACE, TrueHistory, now
-from simulated_kubelet import PACE_SECONDS, Kubelet
-from witness import Witness
 
 from paddle_operator.api.crd import paddle_job_schema
 from paddle_operator.api.meta import Key, Manifest
@@ -28,11 +21,21 @@ from paddle_operator.memory.cluster import MemoryCluster
 from paddle_operator.paddlejob.labels import owner_reference
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.runtime.controller import Recollection
+from simulator import deeds, invariants
+from simulator.acts import Act, Stage
+from simulator.connection import Connection
+from simulator.faults import Faults, Interference, SecondLeader
+from simulator.history import NAMESPACE, TrueHistory, now
+from simulator.kubelet import Kubelet
+from simulator.schedule import A_MOMENT, Schedule, Steady
+from simulator.virtual_loop import VirtualLoop
+from simulator.witness import CURRENT_DEED, Witness
 
 RESTART_SECONDS = 1.0
 # Longer than any patience in the operator (a silent watch is given up after 150 s): then nothing will come.
 REST_SECONDS = 200.0
 LONGEST_LIFE_SECONDS = 3600.0
+USER = "user"
 # Not ours, and to be left as it is, on every job.
 FOREIGN_CONDITION = {"type": "Billed", "status": "True", "reason": "ByAccounting", "message": "12 units"}
 
@@ -58,6 +61,8 @@ class Workload:
     """What is in the namespace before the job; another job, perhaps."""
     misfits: tuple[Manifest, ...] = ()
     """Pods that name the job as their controller but fill none of its slots."""
+    adopted: Callable[[PaddleJob], Iterable[tuple[AnyResource, Manifest]]] = lambda _: ()
+    """What another operator has made for the job before ours comes."""
 
     @property
     def name(self) -> str:
@@ -69,6 +74,7 @@ class Workload:
 class Life:
     workload: Workload
     faults: Faults
+    schedule: Schedule
     history: TrueHistory
     kubelet: Kubelet
     witness: Witness
@@ -103,72 +109,89 @@ class WatchedManager(PaddleJobManager):
         return await super()._gather(job, memory)
 
 
-def live(
-    workload: Workload, faults: Faults | None = None, pace: Callable[[], float] = lambda: PACE_SECONDS
-) -> Life:
+def live(workload: Workload, faults: Faults | None = None, schedule: Schedule | None = None) -> Life:
     """From the job's creation until nothing moves any more. Broken invariants are kept for Life.check().
 
     Each life has a loop of its own, whose clock begins at 0: what was lived before makes no difference.
     """
-    # No idle rounds: nothing here waits for a thread or a socket.
-    with asyncio.Runner(loop_factory=lambda: looptime.new_event_loop(noop_cycles=0)) as runner:
-        return runner.run(_live(workload, faults or Faults(), pace))
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(_live(workload, faults or Faults(), (schedule or Steady()).afresh()))
 
 
-async def _live(workload: Workload, faults: Faults, pace: Callable[[], float]) -> Life:
+async def _live(workload: Workload, faults: Faults, schedule: Schedule) -> Life:
     history = TrueHistory()
     memory = MemoryCluster(now, {PADDLE_JOBS: paddle_job_schema()})
     memory.history = history
     witness = Witness(history, invariants.ALL)
-    kubelet = Kubelet(memory, history, workload.exit_codes, workload.run_seconds, workload.in_place, pace)
+    kubelet = Kubelet(memory, history, workload.exit_codes, workload.run_seconds, workload.in_place, schedule)
     user = User(memory, workload)
-    stage = Stage(memory, history, kubelet, workload.name)
-    processes = Processes(memory, history, faults, witness)
+    stage = Stage(memory, history, kubelet, workload.name, user.create)
+    processes = Processes(memory, history, faults, schedule, witness)
     with structlog.testing.capture_logs() as log:
         await user.begin()
-        actors = (kubelet.run(), user.run(), processes.run(), stage.play(workload.acts))
+        actors = [kubelet.run(), user.run(), processes.run(), stage.play(workload.acts)]
+        actors += [_interfere(one, stage, schedule) for one in faults.of(Interference)]
         tasks = [asyncio.create_task(actor) for actor in actors]
         try:
-            rested = await _until_rest(tasks, lambda: (len(witness.requests), history.version), kubelet)
+            rested = await _until_rest(tasks, witness, kubelet)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
     lines = [dict(line) for line in log]
-    life = Life(workload, faults, history, kubelet, witness, processes.crashes, rested, lines)
+    life = Life(workload, faults, schedule, history, kubelet, witness, processes.crashes, rested, lines)
     witness.at_rest(life)
     return life
 
 
-async def _until_rest(
-    tasks: Sequence[asyncio.Task[None]], progress: Callable[[], tuple[int, int]], kubelet: Kubelet
-) -> bool:
+async def _interfere(planned: Interference, stage: Stage, schedule: Schedule) -> None:
+    await stage.history.reach(planned.change)
+    await schedule.pause(USER)
+    CURRENT_DEED.set((planned, f"somebody: {planned.deed}"))
+    await deeds.do(planned.deed, stage)
+
+
+async def _until_rest(tasks: Sequence[asyncio.Task[None]], witness: Witness, kubelet: Kubelet) -> bool:
     clock = asyncio.get_running_loop().time
-    deadline = clock() + LONGEST_LIFE_SECONDS
-    while clock() < deadline:
-        before = progress()
-        await asyncio.sleep(REST_SECONDS)
+    while clock() < LONGEST_LIFE_SECONDS:
+        left = witness.moved_at + REST_SECONDS - clock()
+        if left < A_MOMENT and kubelet.is_idle:
+            return True
+        await asyncio.sleep(left if left >= A_MOMENT else REST_SECONDS)
         for task in tasks:
             if task.done():
                 task.result()  # none of them may fail
-        if progress() == before and kubelet.is_idle:
-            return True
     return False
 
 
 @dataclass
 class Processes:
-    """One manager after the other."""
+    """One manager after the other; and beside them those of a second leader, if there is one."""
 
     memory: MemoryCluster
     history: TrueHistory
     faults: Faults
+    schedule: Schedule
     witness: Witness
     crashes: int = 0
 
     async def run(self) -> None:
+        async with asyncio.TaskGroup() as managers:
+            managers.create_task(self._one_after_the_other("manager 1"))
+            for number, second in enumerate(self.faults.of(SecondLeader), start=2):
+                managers.create_task(self._one_after_the_other(f"manager {number}", second))
+
+    async def _one_after_the_other(self, name: str, beside: SecondLeader | None = None) -> None:
         while True:
-            connection = Connection(self.memory, self.history, self.faults, self.witness)
+            connection = Connection(
+                self.memory,
+                self.history,
+                self.faults,
+                self.schedule,
+                self.witness,
+                name,
+                beside,
+            )
             # In a task of its own: a group that fails leaves a cancellation behind in Python 3.11.
             process = connection.process = asyncio.create_task(WatchedManager(connection).run())
             try:
@@ -192,7 +215,7 @@ class User:
     async def begin(self) -> None:
         for resource, manifest in self.workload.others:
             await self.memory.create(resource, _placed(manifest))
-        await self._create()
+        await self.create()
 
     async def run(self) -> None:
         plan = self.workload.recreation
@@ -202,13 +225,15 @@ class User:
             job = await self.memory.get(PADDLE_JOBS, key)
             await self.memory.delete(Target.of(PADDLE_JOBS, job))
             await asyncio.sleep(plan.pause_seconds)
-            await self._create()
+            await self.create()
 
-    async def _create(self) -> None:
+    async def create(self) -> None:
         self.born += 1
         job = await self.memory.create(PADDLE_JOBS, _placed(self.workload.manifest))
         billed = {"status": {"conditions": [FOREIGN_CONDITION]}}
         await self.memory.patch(Target.of(PADDLE_JOBS, job), billed, subresource="status")
+        for resource, manifest in self.workload.adopted(job):
+            await self.memory.create(resource, manifest)
         for misfit in self.workload.misfits:
             name = f"{misfit['metadata']['name']}-{self.born}"
             owned = {**misfit["metadata"], "name": name, "ownerReferences": [owner_reference(job)]}

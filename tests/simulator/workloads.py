@@ -1,17 +1,34 @@
 """The lives that are simulated: what the user asks for, how the pods fare, who else is in the namespace."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from math import inf
 from typing import Any
 
 import make
-from invariants_of_requests import SECRET
-from simulated import Recreation, Workload
-from simulated_acts import Act, delete_pod, lose_node_of, never_pull, resume, suspend
 
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_NAME, LABEL_RES_TYPE, LABEL_ROLE
-from paddle_operator.api.resources import PADDLE_JOBS, PODS
+from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_NAME, LABEL_RES_TYPE, LABEL_ROLE, OLD_FINALIZER
+from paddle_operator.api.paddlejob import PaddleJob
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource
+from paddle_operator.paddlejob.config_map import build_config_map
+from paddle_operator.paddlejob.endpoints import Endpoint, slots_of
+from paddle_operator.paddlejob.pods import build_pod
+from simulator.acts import (
+    Act,
+    delete_job,
+    delete_pod,
+    evict,
+    kill_for_memory,
+    lose_node_of,
+    never_pull,
+    preempt,
+    resume,
+    suspend,
+)
+from simulator.invariants.of_requests import SECRET
+from simulator.life import Recreation, Workload
 
 TEMPLATE = make.template(make.container(env=[{"name": "PASSWORD", "value": SECRET}]))
 LABELS = {LABEL_RES_NAME: "resnet-worker-0", LABEL_RES_TYPE: "worker", LABEL_ROLE: "worker", LABEL_INDEX: "0"}
@@ -54,15 +71,35 @@ def server_ends(code: int, workers_run_seconds: float = inf, policy: str = "") -
     return Workload(job(workers=1, servers=1, policy=policy), {"resnet-ps-0": code}, run_seconds)
 
 
+def adopted(manifest: Manifest, pods: int, *, has_map: bool = False) -> Workload:
+    """The Go operator began it: its finalizer, and children without any label of ours."""
+
+    def left_behind(found: PaddleJob) -> Iterator[tuple[AnyResource, Manifest]]:
+        slots = slots_of(found)
+        for name in [*slots][:pods]:
+            pod = build_pod(found, slots[name])
+            kept = {label: pod["metadata"]["labels"][label] for label in (LABEL_RES_NAME, LABEL_RES_TYPE)}
+            yield PODS, {**pod, "metadata": {**pod["metadata"], "labels": kept}}
+        if has_map:
+            # As the node will give addresses to the first pods that it sees.
+            addresses = {name: Endpoint(f"198.18.0.{number}", 2379) for number, name in enumerate(slots, 1)}
+            config_map = build_config_map(found, addresses)
+            metadata = {**config_map["metadata"], "labels": {}, "annotations": {}}
+            yield CONFIG_MAPS, {**config_map, "metadata": metadata}
+
+    held = {**manifest, "metadata": {**manifest["metadata"], "finalizers": [OLD_FINALIZER]}}
+    return Workload(held, adopted=left_behind)
+
+
 # Of a try in which a peer fails or is lost, the others wait for it for ever; in the next one all is well.
 FIRST_WAITS = (inf, 5.0)
 
 
 def restarted(failures: int = 1, limit: int = 1, policy: str = "Never", **asked: Any) -> Workload:
-    """Worker 1 fails in the first tries."""
-    asked.setdefault("workers", 2)
-    codes = {f"resnet-worker-{asked['workers'] - 1}": (*(1,) * failures, 0)}
-    waits = {} if asked["workers"] == 1 else {"resnet-worker-0": (*(inf,) * failures, 5.0)}
+    """The last worker fails in the first tries."""
+    last = asked.setdefault("workers", 2) - 1
+    codes = {f"resnet-worker-{last}": (*(1,) * failures, 0)}
+    waits = {f"resnet-worker-{rank}": (*(inf,) * failures, 5.0) for rank in range(last)}
     return Workload(job(policy=policy, backoffLimit=limit, **asked), codes, waits)
 
 
@@ -70,6 +107,18 @@ def disturbed(*acts: Act, waits: tuple[float, ...] = FIRST_WAITS, **asked: Any) 
     """Nobody ends by itself in the first try; somebody does something to it."""
     names = [f"resnet-worker-{rank}" for rank in range(asked.get("workers", 2))]
     return Workload(job(**asked), run_seconds=dict.fromkeys(names, waits), acts=acts)
+
+
+def does_alike_in_every_try(workload: Workload) -> bool:
+    """Whatever makes it begin anew, it ends as it would have; and nobody waits for one of its tries."""
+    planned = (*workload.exit_codes.values(), *workload.run_seconds.values())
+    is_disturbed = workload.acts or workload.in_place or workload.recreation or workload.misfits
+    changes = any(isinstance(one, tuple) for one in planned)
+    return not is_disturbed and not is_adopted(workload) and not changes
+
+
+def is_adopted(workload: Workload) -> bool:
+    return "finalizers" in workload.manifest["metadata"]
 
 
 ANOTHER_HOST_JOB = job(workers=1, servers=1, intranet="Host", name="bert")
@@ -124,6 +173,9 @@ LIVES = {
         waits=(inf,),
         maxDisruptions=1,
     ),
+    "loses-a-pod-to-an-eviction": disturbed(evict("resnet-worker-1")),
+    "loses-a-pod-to-the-scheduler": disturbed(preempt("resnet-worker-0"), intranet="Service"),
+    "runs-out-of-memory": disturbed(kill_for_memory("resnet-worker-1"), backoffLimit=1),
     "is-suspended": disturbed(suspend(), resume()),
     "is-suspended-and-grows": disturbed(suspend(), resume(workers=2), workers=1, intranet="Host"),
     "host-job-grows-beside-another": replace(
@@ -143,4 +195,49 @@ LIVES = {
     "expires": Workload(job(policy="Never", ttlSecondsAfterFinished=60)),
     "loses-a-node": disturbed(lose_node_of("resnet-worker-1"), forceDeleteAfterSeconds=60),
     "loses-a-node-for-good": disturbed(lose_node_of("resnet-worker-1")),
+    "is-deleted": disturbed(delete_job(), policy="Never"),
+    "service-ps-is-deleted": disturbed(delete_job(), workers=1, servers=1, intranet="Service"),
+    # Their names begin alike, and the pods of one are called like the other with something behind it.
+    "is-called-like-a-pod-of-another": Workload(
+        job(intranet="Service", policy="Never"),
+        others=((PADDLE_JOBS, job(workers=1, intranet="Service", name="resnet-worker-0")),),
+    ),
+    "is-adopted": adopted(job(policy="Never"), pods=2, has_map=True),
+    "is-adopted-half-made": adopted(job(policy="Never"), pods=1),
+    "is-adopted-without-its-map": adopted(job(workers=1, servers=1), pods=2),
+    "is-adopted-and-restarts": replace(
+        adopted(job(policy="Never", backoffLimit=1), pods=2, has_map=True),
+        exit_codes={"resnet-worker-1": (1, 0)},
+        run_seconds={"resnet-worker-0": FIRST_WAITS},
+    ),
+    "is-adopted-and-deleted": replace(adopted(job(), pods=2, has_map=True), acts=(delete_job(),)),
 }
+
+# A minute is all they have: who is slow may meet the deadline in another try, or before the first pod runs.
+HASTY = {"runs-too-long", "runs-too-long-after-a-restart", "does-not-start"}
+
+MODES = {"single": (1, 0), "collective": (2, 0), "ps": (1, 1)}
+NETWORKS = ("PodIP", "Service", "Host")
+POLICIES = ("", "Always", "Never", "OnFailure", "OnCompletion")
+
+
+def _in_the_grid(mode: str, intranet: str, policy: str, *, fails: bool) -> Workload:
+    workers, servers = MODES[mode]
+    wanted = job(workers, policy, servers, intranet)
+    if not fails:
+        return Workload(wanted)
+    waiting = {"resnet-worker-0": inf} if workers > 1 else {}
+    return Workload(wanted, {f"resnet-worker-{workers - 1}": 1}, waiting)
+
+
+def _named(mode: str, intranet: str, policy: str, *, fails: bool) -> str:
+    return f"{mode}-{intranet}-{policy or 'default'}-{'fails' if fails else 'completes'}".lower()
+
+
+GRID = {
+    _named(*where, fails=fails): _in_the_grid(*where, fails=fails)
+    for *where, fails in product(MODES, NETWORKS, POLICIES, (False, True))
+}
+ALL = LIVES | GRID
+# Of the grid one of each mode and network: the policy shows only in the end.
+CORNERS = [_named(*where, "Always", fails=False) for where in product(MODES, NETWORKS)]

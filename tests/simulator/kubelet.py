@@ -1,21 +1,20 @@
 """Plays scheduler, kubelet, DNS and garbage collector; notes what each pod is told when it starts."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeVar
-
-from simulated_history import TrueHistory, attempt_of, key_of, now, owner_of, trains, variables_of
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import ANNOTATION_NUDGE
 from paddle_operator.api.resources import CONFIG_MAPS, PODS, SERVICES, Target
 from paddle_operator.memory.cluster import MemoryCluster
+from simulator.history import TrueHistory, attempt_of, key_of, now, owner_of, trains, variables_of
+from simulator.schedule import NODE, Schedule, Steady
 
 # A real one looks again after 10 to 15 s for a config map that it did not find.
 LOOK_AGAIN_SECONDS = 12.0
-PACE_SECONDS = 0.5
 RUN_SECONDS = 5.0
 # Of the one node that there is; pods on its network share it.
 NODE_ADDRESS = "198.18.255.1"
@@ -58,7 +57,7 @@ class Kubelet:
     run_seconds: Mapping[str, float | Sequence[float]]
     in_place: Mapping[str, int] = field(default_factory=dict)
     """How often containers of a pod fail and are restarted, in the first try."""
-    pace: Callable[[], float] = lambda: PACE_SECONDS
+    schedule: Schedule = field(default_factory=Steady)
     started: dict[str, Start] = field(default_factory=dict)
     addresses: dict[str, str] = field(default_factory=dict)
     """By the UID of the pod, as all that follows."""
@@ -80,7 +79,7 @@ class Kubelet:
         while True:
             seen = self.history.version
             await self._sweep()
-            await asyncio.sleep(self.pace())
+            await self.schedule.pause(NODE)
             try:
                 async with asyncio.timeout_at(min(self._due.values(), default=None)):
                     await self.history.reach(seen + 1)
@@ -112,8 +111,7 @@ class Kubelet:
             await self._look_for_config_map(pod)
         elif not _has_ended(pod) and "activeDeadlineSeconds" in pod["spec"]:
             self._due.pop(uid, None)
-            killed = {"terminated": {"exitCode": 137, "reason": "Error"}}
-            await self._report(pod, "Failed", killed, reason="DeadlineExceeded")
+            await self._report(pod, "Failed", _killed("Error"), "DeadlineExceeded")
         elif uid not in self.started and not _has_ended(pod):
             await self._look_for_config_map(pod)
         elif not _has_ended(pod) and self._due.get(uid, inf) <= _now():
@@ -191,12 +189,28 @@ class Kubelet:
         end = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
         await self._report(pod, "Failed" if code else "Succeeded", end)
 
+    async def evict(self, pod: Manifest) -> None:
+        """The node is short of something, and this pod has more of it than it asked for."""
+        self._due.pop(pod["metadata"]["uid"], None)
+        await self._report(pod, "Failed", _killed("Error"), "Evicted", disruption="TerminationByKubelet")
+
+    async def kill_for_memory(self, pod: Manifest) -> None:
+        self._due.pop(pod["metadata"]["uid"], None)
+        await self._report(pod, "Failed", _killed("OOMKilled"))
+
     def _restarts(self, pod: Manifest) -> int:
         count: int = pod["status"]["containerStatuses"][0].get("restartCount", 0)
         return count
 
     async def _report(
-        self, pod: Manifest, phase: str, state: Manifest, reason: str = "", restarts: int = 0
+        self,
+        pod: Manifest,
+        phase: str,
+        state: Manifest,
+        reason: str = "",
+        *,
+        restarts: int = 0,
+        disruption: str = "",
     ) -> None:
         if "terminated" in state:
             state["terminated"]["finishedAt"] = now().strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -209,6 +223,7 @@ class Kubelet:
             "podIP": self.addresses[pod["metadata"]["uid"]],
             "containerStatuses": [container],
             **({"reason": reason} if reason else {}),
+            **({"conditions": [disrupted(disruption)]} if disruption else {}),
         }
         target = Target(PODS, key_of(pod), pod["metadata"]["uid"])
         await self.memory.patch(target, {"status": status}, subresource="status")
@@ -221,6 +236,15 @@ def _in_try(planned: T | Sequence[T], pod: Manifest) -> T:
     if not isinstance(planned, Sequence):
         return planned
     return planned[min(attempt_of(pod), len(planned) - 1)]
+
+
+def _killed(reason: str) -> Manifest:
+    return {"terminated": {"exitCode": 137, "reason": reason}}
+
+
+def disrupted(reason: str) -> Manifest:
+    """The condition of a pod that is ended for the sake of others."""
+    return {"type": "DisruptionTarget", "status": "True", "reason": reason}
 
 
 def _has_ended(pod: Manifest) -> bool:

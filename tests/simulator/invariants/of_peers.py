@@ -6,13 +6,12 @@ Numbers: reliability-performance.md 3.
 from itertools import pairwise
 from typing import NamedTuple
 
-from simulated_history import NAMESPACE, Objects, intranet_of, owner_of, slots_of, trains, variables_of
-from simulated_kubelet import NODE_ADDRESS
-from witness import Change
-
 from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.names import pod_name
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, AnyResource
+from simulator.history import FINAL, NAMESPACE, Objects, intranet_of, owner_of, slots_of, trains, variables_of
+from simulator.kubelet import NODE_ADDRESS
+from simulator.witness import Change
 
 PORT = 2379
 PORTS_OF_A_POD = 20
@@ -115,7 +114,7 @@ def live_jobs_share_no_host_ports(change: Change) -> bool:
         for (kind, _), job in change.objects.items()
         if kind == PADDLE_JOBS
         and job.get("status", {}).get("hostPort")
-        and job["status"].get("phase") not in {"Completed", "Failed"}
+        and job["status"].get("phase") not in FINAL
     )
     return all(end <= start for (_, end), (start, _) in pairwise(blocks))
 
@@ -131,14 +130,21 @@ OF_PEERS = (
 
 
 def _born(change: Change, resource: AnyResource) -> tuple[Manifest, Manifest | None]:
-    """A child that is made by this change, and its job. No job: not our affair, or too late for it."""
+    """A child that we make by this change, and its job. No job: not our affair, or too late for it.
+
+    Too late is also a job that has ended or is suspended: what is made for it never trains, and goes.
+    """
     child = change.entry.after
+    if change.request is None:
+        return {}, None
     if change.entry.resource != resource or change.entry.before is not None or child is None:
         return {}, None
     if resource == PODS and not trains(child):
         return {}, None
     jobs = (one for (kind, _), one in change.objects.items() if kind == PADDLE_JOBS)
-    return child, next((job for job in jobs if job["metadata"]["uid"] == owner_of(child)), None)
+    job = next((job for job in jobs if job["metadata"]["uid"] == owner_of(child)), None)
+    is_over = job is not None and job.get("status", {}).get("phase") in {*FINAL, "Suspended"}
+    return child, None if is_over else job
 
 
 def _child(objects: Objects, job: Manifest, kind: AnyResource, role: str, rank: int) -> Manifest | None:

@@ -6,17 +6,17 @@ at once, and is kept for the story that a broken invariant is told with.
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulated_history import Objects, TrueHistory, key_of
-
 from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import AnyResource
+from paddle_operator.cluster import ApiError
 from paddle_operator.memory.history import Entry
+from simulator.history import Objects, TrueHistory, key_of
 
 WRITES = frozenset({"create", "patch", "delete"})
 
@@ -25,12 +25,13 @@ WRITES = frozenset({"create", "patch", "delete"})
 class Knowledge:
     """What one process has been told: by lists and watches (its caches), and by answers to its own writes."""
 
+    name: str = "manager"
     shown: dict[AnyResource, int] = field(default_factory=lambda: defaultdict(int))
     """How far the cache of each kind has come."""
     written: dict[tuple[str, AnyResource], int] = field(default_factory=lambda: defaultdict(int))
     """The version of the last write that was answered, by the UID of the job it was for."""
-    alive: set[str] = field(default_factory=set)
-    """UIDs of objects that it was told of."""
+    alive: dict[str, float] = field(default_factory=dict)
+    """UIDs of objects that it was told of, and since when."""
     deleted: set[str] = field(default_factory=set)
     """UIDs of objects whose deletion it asked for and was answered."""
 
@@ -46,6 +47,9 @@ class Turn:
 
     job: PaddleJob
     behind_own_writes: bool
+    at: float
+    shown: Mapping[AnyResource, int]
+    """How far the cache of each kind had come then; what comes while a request is under way, is too late."""
 
 
 @dataclass(frozen=True)
@@ -98,35 +102,58 @@ class Violation:
     """So much of the story had happened."""
 
 
+@dataclass(frozen=True)
+class Scene:
+    """One line of the story."""
+
+    at: float
+    who: str
+    what: Request | Change | str
+
+    def __str__(self) -> str:
+        return f"{self.at:9.3f} s  {self.who}: {self.what}"
+
+
 CURRENT_TURN: ContextVar[Turn | None] = ContextVar("CURRENT_TURN", default=None)
 CURRENT_REQUEST: ContextVar[Request | None] = ContextVar("CURRENT_REQUEST", default=None)
+CURRENT_DEED: ContextVar[tuple[object, str] | None] = ContextVar("CURRENT_DEED", default=None)
+"""What somebody is about to do, and how it is told."""
+CURRENT_WITNESS: ContextVar["Witness"] = ContextVar("CURRENT_WITNESS")
+"""For those who have to know how far a life has come, to say who goes on."""
 
 
 class Witness:
     def __init__(self, history: TrueHistory, invariants: "Invariants") -> None:
         self.history = history
         self.requests: list[Request] = []
+        self.writes: list[Request] = []
+        self.changes: list[Change] = []
         self.turns: list[Turn] = []
         self.told: Counter[AnyResource] = Counter()
         """How many changes the watches of each kind have shown, in all processes."""
-        self.faults = 0
-        """How many of the planned faults have struck."""
+        self.told_at = 0.0
+        self.struck: set[object] = set()
+        """Those of the planned faults that have had an effect."""
+        self.refusals: list[tuple[Request, ApiError]] = []
+        """Writes that were answered with an error, planned or not."""
         self.violations: list[Violation] = []
         self._invariants = invariants
-        self._story: list[tuple[float, str, Any]] = []
+        self.scenes: list[Scene] = []
         history.on_change.append(self._changed)
-
-    @property
-    def changes(self) -> list[Change]:
-        return [what for _, _, what in self._story if isinstance(what, Change)]
+        CURRENT_WITNESS.set(self)
 
     @property
     def changed_at(self) -> list[float]:
         return [change.at for change in self.changes]
 
     @property
-    def writes(self) -> list[Request]:
-        return [request for request in self.requests if request.is_write]
+    def moved_at(self) -> float:
+        """When something was last asked, changed, or shown: who is slow may have much to hear."""
+        return max(self.told_at, *(one[-1].at for one in (self.requests, self.changes) if one))
+
+    def watch_shows(self, resource: AnyResource) -> None:
+        self.told[resource] += 1
+        self.told_at = _now()
 
     def turn_begins(self, turn: Turn) -> None:
         CURRENT_TURN.set(turn)
@@ -135,22 +162,33 @@ class Witness:
     def request_arrives(self, request: Request) -> None:
         """Judged on the store as it is before the request has changed it."""
         self.requests.append(request)
-        self._tell("manager asks", request)
+        if request.is_write:
+            self.writes.append(request)
+        self._tell(f"{request.process.name} asks", request)
         self._judge(self._invariants.of_a_request, request, self.history.objects)
 
     def request_is_done(self, request: Request, *, changed: bool) -> None:
         stored = self.history.objects.get((request.resource, request.key))
         self._judge(self._invariants.of_an_answer, request, stored, changed)
 
-    def fault_strikes(self, fault: str) -> None:
-        self.faults += 1
-        self._tell("fault", fault)
+    def request_is_refused(self, request: Request, error: ApiError) -> None:
+        self.refusals.append((request, error))
+        self._tell("server", f"{type(error).__name__}: {request}")
+
+    def fault_strikes(self, fault: object, told: str) -> None:
+        self.struck.add(fault)
+        self._tell("fault", told)
+
+    def fault_lasts(self, fault: object, told: str) -> None:
+        """It has an effect once more, which is told only the first time."""
+        if fault not in self.struck:
+            self.fault_strikes(fault, told)
 
     def at_rest(self, life: Any) -> None:
         self._judge(self._invariants.at_rest, life)
 
     def story(self, until: int | None = None) -> str:
-        return "\n".join(f"{at:9.3f} s  {who}: {what}" for at, who, what in self._story[:until])
+        return "\n".join(map(str, self.scenes[:until]))
 
     def complaint(self) -> str:
         """The first broken invariant, what it says, and how it came to that. Empty if all hold."""
@@ -161,16 +199,20 @@ class Witness:
         return f"broken: {names}\n{first.invariant.__doc__}\n{self.story(first.told_until)}"
 
     def _changed(self, entry: Entry) -> None:
+        if (deed := CURRENT_DEED.get()) is not None:
+            self.fault_lasts(*deed)
         change = Change(_now(), entry, CURRENT_REQUEST.get(), self.history.objects)
+        self.changes.append(change)
         self._tell("store", change)
         self._judge(self._invariants.of_a_change, change)
 
-    def _tell(self, who: str, what: object) -> None:
-        self._story.append((_now(), who, what))
+    def _tell(self, who: str, what: Request | Change | str) -> None:
+        self.scenes.append(Scene(_now(), who, what))
 
     def _judge(self, invariants: Sequence[Callable[..., bool]], *facts: object) -> None:
-        broken = [one for one in invariants if not one(*facts)]
-        self.violations += [Violation(one, len(self._story)) for one in broken]
+        for invariant in invariants:
+            if not invariant(*facts):
+                self.violations.append(Violation(invariant, len(self.scenes)))
 
 
 @dataclass(frozen=True)

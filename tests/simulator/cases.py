@@ -1,0 +1,141 @@
+"""One case: a life, what goes wrong in it, what must hold in the end. Its name finds it again."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from paddle_operator.api.meta import Manifest
+from simulator.deeds import DEEDS, Deed, called
+from simulator.faults import Faults, Interference, SecondLeader
+from simulator.life import Life, Workload, live
+from simulator.oracle import ANOTHER_END, calm, differences, end_of
+from simulator.schedule import Schedule, Steady
+from simulator.witness import Violation
+
+NOT_STRUCK = "a fault has not struck"
+# Whatever becomes of a job meanwhile, it ends as it would have.
+LASTING_CONDITIONS = {"Created", "Completed", "Failed"}
+
+
+# A create has no precondition: who has not seen yet that the other one has ended a try, and deleted what was
+# made for it, may make some of that again. It is gone as soon as he has; that is checked in the end.
+BESIDE_ANOTHER_LEADER = frozenset(
+    {
+        # All pods of a try that is over, which find each other at new addresses.
+        "all_pods_of_a_job_were_told_the_same",
+        # A worker, where servers are deleted already.
+        "servers_are_made_before_workers",
+        # A pod, where the list of its peers is deleted.
+        "what_names_lead_to_stands_before_the_pod",
+        # A pod, where the next try has begun.
+        "tries_do_not_overlap",
+        # No create, but the same: two statuses are written at once, and nothing compares them. The scheduler
+        # does, as pods declare their ports: they find no common node.
+        "live_jobs_share_no_host_ports",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    workload: Workload
+    faults: Faults = field(default_factory=Faults)
+    schedule: Schedule = field(default_factory=Steady)
+    strikes: int = 1
+    """So many of its faults, at least, must have had an effect, or the case would be none."""
+
+    def lived(self) -> Life:
+        return live(self.workload, self.faults, self.schedule)
+
+    @property
+    def deeds(self) -> list[Deed]:
+        return [DEEDS[one.deed] for one in self.faults.of(Interference)]
+
+    @property
+    def waived(self) -> frozenset[str]:
+        """Names of invariants that need not hold: because of deeds, or of who else leads."""
+        beside = BESIDE_ANOTHER_LEADER if self.faults.of(SecondLeader) else frozenset()
+        return frozenset[str]().union(beside, *(deed.waives for deed in self.deeds))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    case: str
+    writes: int = 0
+    struck: int = 0
+    """So many of its faults had an effect."""
+    broken: str = ""
+    """In a word. Empty: all is well."""
+
+
+def tried(case: Case) -> Verdict:
+    """An exception in one case is a failure of that case, and of no other."""
+    try:
+        life = case.lived()
+        return Verdict(case.name, len(life.witness.writes), len(life.witness.struck), broken_in(life, case))
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is this case's)
+        return Verdict(case.name, broken=type(error).__name__)
+
+
+def broken_in(life: Life, case: Case) -> str:
+    """The first invariant, by its name; or that the end is another; or that it was no case at all."""
+    if violations := violations_in(life, case):
+        return violations[0].invariant.__name__
+    if len(life.witness.struck) < case.strikes:
+        return NOT_STRUCK
+    return ANOTHER_END if any(different(life, case)) else ""
+
+
+def violations_in(life: Life, case: Case) -> list[Violation]:
+    return [one for one in life.witness.violations if one.invariant.__name__ not in case.waived]
+
+
+def different(life: Life, case: Case) -> Iterable[str]:
+    """In the end, from that of the undisturbed life, but for what was done to the job."""
+    if any(deed.ends_it for deed in case.deeds):
+        return [f"{name} is left" for name in life.jobs if name == life.workload.name]
+    found, wanted = (
+        {name: _sorted(_without(one, {*_names_but(name, case)})) for name, one in end.items()}
+        for end in (end_of(life), calm(life.workload).end)
+    )
+    costs = tuple(f"{deed.to[0]} " for deed in case.deeds if deed.costs)
+    # What has lost its labels is left behind, until its job goes.
+    left = {called(deed.to) for deed in case.deeds if deed.costs} - wanted.keys()
+    return differences(
+        {name: one for name, one in found.items() if name not in left},
+        {name: one for name, one in wanted.items() if name in found or not name.startswith(costs)},
+    )
+
+
+def _names_but(name: str, case: Case) -> Iterator[str]:
+    """Of fields of the object of that name."""
+    for deed in case.deeds:
+        yield from deed.but.get(name, ())
+        yield from deed.but.get("", ())
+
+
+def _without(part: Any, names: set[str]) -> Any:
+    """Also in all parts of it."""
+    if isinstance(part, list):
+        return [_without(one, names) for one in part]
+    if not isinstance(part, dict):
+        return part
+    left = {name: _without(one, names) for name, one in part.items() if name not in names}
+    if "conditions" in part and "conditions" in names:
+        left["conditions"] = _in_words(part["conditions"])
+    return left
+
+
+def _in_words(conditions: list[Manifest]) -> list[Manifest]:
+    lasting = [one for one in conditions if one["type"] in LASTING_CONDITIONS]
+    return [{"type": one["type"], "status": one["status"]} for one in lasting]
+
+
+def _sorted(part: Any) -> Any:
+    """In which order conditions came does not matter."""
+    if isinstance(part, list):
+        return sorted(
+            map(_sorted, part), key=lambda one: one.get("type", "") if isinstance(one, dict) else ""
+        )
+    return {name: _sorted(one) for name, one in part.items()} if isinstance(part, dict) else part
