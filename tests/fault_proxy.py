@@ -8,6 +8,7 @@ as well write its own. Whom the server takes us for is up to the operator's toke
 """
 
 import asyncio
+import json
 import random
 import tempfile
 from collections import Counter
@@ -38,16 +39,33 @@ class Close(StrEnum):
 
 
 @dataclass(frozen=True)
+class Freeze:
+    """Watches are silent for so long, also those that begin meanwhile. What they have to say comes then."""
+
+    seconds: float
+    of: str = ""
+    """Those of one kind, by the last word of their path: pods, say. Empty: all of them."""
+
+
+@dataclass(frozen=True)
 class Fault:
     """What happens to a request, besides that it takes its time."""
 
     delay_seconds: float = 0.0
     close: Close | None = None
+    on_close: Callable[[], None] | None = None
+    """Is called before the client can notice that it is closed, and may see to it that it never does."""
     answer: int = 0
     """This code, without the server being asked."""
+    in_stream: bool = False
+    """The code is told as servers tell it when a watch has begun well: in its last line."""
     retry_after: str = ""
+    freeze: Freeze | None = None
+    """From the moment when the request comes; itself it is passed on."""
 
     def __str__(self) -> str:
+        if self.freeze:
+            return f"watches frozen for {self.freeze.seconds:g} s"
         return f"closed {self.close}" if self.close else str(self.answer or "slow")
 
 
@@ -66,6 +84,11 @@ class Asked:
     @property
     def is_write(self) -> bool:
         return self.method != "GET"
+
+    @property
+    def kind(self) -> str:
+        """Of a list or a watch: the last word of its path."""
+        return self.path.rpartition("/")[2]
 
 
 Rule = Callable[[Asked], Fault | None]
@@ -97,6 +120,9 @@ class FaultProxy:
         self.met: Counter[str] = Counter()
         """How often each fault was met."""
         self.requests = 0
+        self.writes: list[str] = []
+        """Of those that came: method and path."""
+        self._frozen_until: dict[str, float] = {}
         self._upstream = from_file(upstream)
         self._stack = AsyncExitStack()
 
@@ -126,16 +152,26 @@ class FaultProxy:
         self.requests += 1
         asked = Asked(self.requests, request.method, request.path, request.query)
         fault = self.rule(asked) or Fault()
-        self.met[str(fault)] += fault != Fault()
+        if fault != Fault():
+            self.met[str(fault)] += 1
+        if asked.is_write:
+            self.writes.append(f"{asked.method} {asked.path}")
+        if fault.freeze:
+            until = asyncio.get_running_loop().time() + fault.freeze.seconds
+            self._frozen_until[fault.freeze.of] = until
         await asyncio.sleep(fault.delay_seconds)
         if fault.close is Close.BEFORE:
-            return _closed(request)
+            return _closed(request, fault)
         if fault.answer:
-            headers = {"Retry-After": fault.retry_after} if fault.retry_after else {}
-            return web.Response(status=fault.answer, text="an injected fault", headers=headers)
-        return await self._pass_on(request, fault)
+            return _answered(fault)
+        return await self._pass_on(request, asked, fault)
 
-    async def _pass_on(self, request: web.BaseRequest, fault: Fault) -> web.StreamResponse:
+    def frozen_seconds(self, *kinds: str) -> float:
+        """How long watches of these kinds will yet be silent; of any, if none is named."""
+        ends = [self._frozen_until.get(kind, 0.0) for kind in ("", *(kinds or self._frozen_until))]
+        return max(0.0, max(ends) - asyncio.get_running_loop().time())
+
+    async def _pass_on(self, request: web.BaseRequest, asked: Asked, fault: Fault) -> web.StreamResponse:
         headers = {name: text for name, text in request.headers.items() if name.lower() not in NOT_PASSED_ON}
         try:
             async with self._session.request(
@@ -146,33 +182,45 @@ class FaultProxy:
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=None),
             ) as answer:
-                return await _pass_back(request, answer, fault)
+                return await self._pass_back(request, asked, answer, fault)
         except (aiohttp.ClientError, OSError):
             return _closed(request)
 
+    async def _pass_back(
+        self, request: web.BaseRequest, asked: Asked, answer: aiohttp.ClientResponse, fault: Fault
+    ) -> web.StreamResponse:
+        """As it comes. One that is to be closed is read first, if there is something: then all is done."""
+        chunks = answer.content.iter_any()
+        if fault.close is Close.AFTER:
+            await anext(chunks, b"")
+            return _closed(request, fault)
+        response = web.StreamResponse(status=answer.status, reason=answer.reason)
+        for name, text in answer.headers.items():
+            if name.lower() not in NOT_PASSED_ON:
+                response.headers.add(name, text)
+        # A client that went away has nobody to complain to.
+        with suppress(ConnectionError):
+            await response.prepare(request)
+            async for chunk in chunks:
+                while asked.is_watch and (pause := self.frozen_seconds(asked.kind)):  # noqa: ASYNC110
+                    await asyncio.sleep(pause)
+                await response.write(chunk)
+            await response.write_eof()
+        return response
 
-async def _pass_back(
-    request: web.BaseRequest, answer: aiohttp.ClientResponse, fault: Fault
-) -> web.StreamResponse:
-    """As it comes. One that is to be closed is read first, as far as there is something: then all is done."""
-    chunks = answer.content.iter_any()
-    if fault.close is Close.AFTER:
-        await anext(chunks, b"")
-        return _closed(request)
-    response = web.StreamResponse(status=answer.status, reason=answer.reason)
-    for name, text in answer.headers.items():
-        if name.lower() not in NOT_PASSED_ON:
-            response.headers.add(name, text)
-    # A client that went away has nobody to complain to.
-    with suppress(ConnectionError):
-        await response.prepare(request)
-        async for chunk in chunks:
-            await response.write(chunk)
-        await response.write_eof()
-    return response
+
+def _answered(fault: Fault) -> web.Response:
+    message = "an injected fault"
+    if fault.in_stream:
+        line = {"type": "ERROR", "object": {"kind": "Status", "code": fault.answer, "message": message}}
+        return web.Response(text=json.dumps(line) + "\n")
+    headers = {"Retry-After": fault.retry_after} if fault.retry_after else {}
+    return web.Response(status=fault.answer, text=message, headers=headers)
 
 
-def _closed(request: web.BaseRequest) -> web.StreamResponse:
+def _closed(request: web.BaseRequest, fault: Fault | None = None) -> web.StreamResponse:
+    if fault is not None and fault.on_close is not None:
+        fault.on_close()
     if request.transport is not None:
         request.transport.abort()
     return web.Response()

@@ -1,19 +1,16 @@
-"""The operator in a cluster, put there as the documents say; and what it asked of the server from there."""
+"""The operator in a cluster, put there and removed as the documents say; and jobs for it."""
 
 import asyncio
-import json
 import os
 import subprocess
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
+from operator_acts import Watchman
 from real_cluster import kill, processes_of, tiny_job
 from world import PATIENCE_SECONDS, World
 
@@ -27,7 +24,6 @@ from testbed.controlplane import ControlPlane
 
 TOP = Path(__file__).parents[1]
 NAMESPACE = "paddle-system"
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:paddle-manager-sa"
 RBAC = "rbac.authorization.k8s.io/v1"
 OWNERS = "holds-back-all-owners"
 KIND = "paddlejobs.batch.paddlepaddle.org"
@@ -38,6 +34,7 @@ STATE = "; ".join(
     f"kubectl -n {NAMESPACE} {words} -l control-plane=controller-manager 2>&1"
     for words in ("describe pods", "logs --prefix --tail=50")
 )
+FOLLOW_ALL = f"kubectl apply -k config/overlays/all-namespaces && {ROLLED_OUT}"
 RESTART = f"kubectl -n {NAMESPACE} rollout restart {DEPLOYMENT}"
 ADMISSION = "deploy/v1/admission-policy.yaml"
 # Of a pod that is admitted to a namespace with Pod Security `restricted`.
@@ -127,8 +124,7 @@ class Files:
         self.shell(ROLLED_OUT)
 
     def follow_all(self) -> None:
-        self.shell("kubectl apply -k config/overlays/all-namespaces")
-        self.shell(ROLLED_OUT)
+        self.shell(FOLLOW_ALL)
 
     def uninstall(self) -> None:
         self.shell(
@@ -160,8 +156,7 @@ class Kustomize:
         self.shell(ROLLED_OUT)
 
     def follow_all(self) -> None:
-        self.shell("kubectl apply -k config/overlays/all-namespaces")
-        self.shell(ROLLED_OUT)
+        self.shell(FOLLOW_ALL)
 
     def uninstall(self) -> None:
         self.shell("kubectl delete -k config/overlays/all-namespaces")
@@ -239,7 +234,7 @@ class Site:
     system: World
     elsewhere: World
     shell: Shell
-    watchman: "Watchman"
+    watchman: Watchman
 
     @staticmethod
     def of(plane: ControlPlane, admin: Transport, namespace: str) -> "Site":
@@ -310,106 +305,3 @@ async def lease_until(system: World, holds: Callable[[str], bool], what: str) ->
         return (seen.spec.holder_identity or "") if seen is not None else ""
 
     return holder(await system.until(LEASES, LEASE_NAME, lambda seen: holds(holder(seen)), what))
-
-
-# What the operator did.
-
-
-@dataclass(frozen=True)
-class Act:
-    """A request of an operator in a pod, as the server wrote it down."""
-
-    pod: str
-    verb: str
-    resource: str
-    namespace: str
-    name: str
-    code: int
-    begun: datetime
-    ended: datetime
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.resource}"
-
-    @property
-    def on_lock(self) -> bool:
-        return self.name == LEASE_NAME
-
-    @property
-    def changes_jobs(self) -> bool:
-        """Or what belongs to them. An event only tells."""
-        return (
-            self.verb in {"create", "update", "patch", "delete", "deletecollection"}
-            and self.resource != "events"
-            and not self.on_lock
-        )
-
-
-@dataclass
-class Watchman:
-    """Of the operator's account, from now on."""
-
-    log: Path
-    _from: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._from = self.log.stat().st_size
-
-    def acts(self) -> list[Act]:
-        with self.log.open("rb") as log:
-            log.seek(self._from)
-            entries = [json.loads(line) for line in log]
-        done = [one for one in entries if one["stage"] == "ResponseComplete"]
-        acts = [_act(one) for one in done if one["user"].get("username") == ACCOUNT]
-        return sorted(acts, key=lambda act: act.begun)
-
-
-def _act(entry: dict[str, Any]) -> Act:
-    about = entry.get("objectRef", {})
-    (pod,) = entry["user"]["extra"]["authentication.kubernetes.io/pod-name"]
-    return Act(
-        pod=pod,
-        verb=entry["verb"],
-        resource="/".join(part for part in (about.get("resource"), about.get("subresource")) if part),
-        namespace=about.get("namespace", ""),
-        name=about.get("name", ""),
-        code=entry["responseStatus"].get("code", 0),
-        begun=datetime.fromisoformat(entry["requestReceivedTimestamp"]),
-        ended=datetime.fromisoformat(entry["stageTimestamp"]),
-    )
-
-
-def one_at_a_time(acts: Sequence[Act]) -> list[str]:
-    """The pods whose operators changed something, in their order: none before the one before was done."""
-    turns = [(pod, list(turn)) for pod, turn in groupby(filter(_changes_jobs, acts), key=_pod)]
-    for (_, earlier), (_, later) in pairwise(turns):
-        assert max(act.ended for act in earlier) <= later[0].begun, (earlier, later[0])
-    pods = [pod for pod, _ in turns]
-    assert len(set(pods)) == len(pods), pods
-    return pods
-
-
-def longest_gap(acts: Sequence[Act]) -> float:
-    """Seconds that nobody held the lease, when it went from one operator to the next."""
-    held = [act for act in acts if act.on_lock and act.verb != "get" and act.code < 300]
-    turns = [list(turn) for _, turn in groupby(held, key=_pod)]
-    return max((later[0].ended - earlier[-1].ended).total_seconds() for earlier, later in pairwise(turns))
-
-
-def pods_made(acts: Sequence[Act]) -> int:
-    """How many; none of them twice."""
-    made = Counter((act.namespace, act.name) for act in acts if str(act) == "create pods" and act.code < 300)
-    assert set(made.values()) <= {1}, made
-    return len(made)
-
-
-def refused(acts: Iterable[Act]) -> list[Act]:
-    return [act for act in acts if act.code == 403]
-
-
-def _pod(act: Act) -> str:
-    return act.pod
-
-
-def _changes_jobs(act: Act) -> bool:
-    return act.changes_jobs

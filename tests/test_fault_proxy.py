@@ -8,9 +8,11 @@ from pathlib import Path
 import loopback
 import pytest
 from aiohttp import web
-from fault_proxy import Close, Fault, FaultProxy, Rule, nth, some, write_kubeconfig
+from fault_proxy import Close, Fault, FaultProxy, Freeze, Rule, nth, some, write_kubeconfig
 
-from paddle_operator.cluster import Throttled, Unreachable
+from paddle_operator.api.resources import PODS
+from paddle_operator.cluster import Gone, Scope, Throttled, Unreachable
+from paddle_operator.kube.client import KubeCluster
 from paddle_operator.kube.config import from_file
 from paddle_operator.kube.transport import Transport
 
@@ -62,6 +64,14 @@ async def test_an_injected_answer_does_not_reach_the_server(
     assert proxy.met == {"429": 1}
 
 
+async def test_a_watch_may_begin_well_and_end_with_an_error(proxy: FaultProxy, client: Transport) -> None:
+    proxy.rule = lambda _: Fault(answer=410, in_stream=True)
+    changes = KubeCluster(client).watch(PODS, Scope("default"), "1")
+    with pytest.raises(Gone):
+        await anext(changes)
+    assert proxy.met == {"410": 1}
+
+
 @pytest.mark.parametrize(("when", "asked"), [(Close.BEFORE, 0), (Close.AFTER, 1)])
 async def test_a_connection_is_closed_before_or_after_the_server_has_acted(
     server: loopback.Server, proxy: FaultProxy, client: Transport, when: Close, asked: int
@@ -91,6 +101,48 @@ async def test_a_watch_is_told_line_by_line(
         assert await anext(lines) == b"first"
         told.set()
         assert await anext(lines) == b"second"
+
+
+@pytest.mark.parametrize("when", Close)
+async def test_what_is_done_on_close_is_done_before_the_client_can_notice(
+    proxy: FaultProxy, client: Transport, when: Close
+) -> None:
+    done: list[bool] = []
+    proxy.rule = lambda _: Fault(close=when, on_close=lambda: done.append(asking.done()))
+    asking = asyncio.create_task(client.request("POST", WHERE, body=b"{}"))
+    with pytest.raises(Unreachable):
+        await asking
+    assert done == [False]
+
+
+@pytest.mark.parametrize(
+    ("freeze", "is_silent"),
+    [(Freeze(0.3), True), (Freeze(0.3, "pods"), True), (Freeze(600.0, "services"), False)],
+)
+async def test_a_frozen_watch_is_silent_while_writes_pass_and_then_tells_all(
+    server: loopback.Server, proxy: FaultProxy, client: Transport, freeze: Freeze, is_silent: bool
+) -> None:
+    written = asyncio.Event()
+
+    async def two_lines(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"first\n")
+        await written.wait()
+        await response.write(b"second\n")
+        return response
+
+    server.say(two_lines, loopback.json_answer({"kind": "Pod"}))
+    proxy.rule = nth(1, Fault(freeze=freeze), among=lambda asked: asked.is_write)
+    async with aclosing(client.lines(WHERE, {"watch": "true"})) as lines:
+        assert await anext(lines) == b"first"
+        await client.request("POST", WHERE, body=b"{}")
+        assert proxy.frozen_seconds() > 0
+        written.set()
+        assert await anext(lines) == b"second"
+        assert (proxy.frozen_seconds() == 0) is is_silent
+    assert proxy.writes == [f"POST {WHERE}"]
+    assert proxy.met == {str(Fault(freeze=freeze)): 1}
 
 
 async def test_faults_go_by_number(server: loopback.Server, proxy: FaultProxy, client: Transport) -> None:

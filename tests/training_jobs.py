@@ -22,8 +22,9 @@ from typing import Any, Self
 import plain_processes
 import pytest
 import yaml
+from audit import Request
 from real_cluster import Cluster
-from world import OPERATOR, Request, World
+from world import OPERATOR, World
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import Manifest

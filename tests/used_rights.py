@@ -4,7 +4,8 @@ from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 
-from world import OPERATOR, SECOND_OPERATOR, Request, read_audit_log
+from audit import Request, read_audit_log
+from world import OPERATOR, SECOND_OPERATOR
 
 from paddle_operator.api.rights import FOLLOWED, LEASE
 

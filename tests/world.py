@@ -9,21 +9,28 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from audit import Request, read_audit_log
 
-from paddle_operator.api.core import ConfigMap, Pod
+from paddle_operator.api.core import ConfigMap, Lease, Pod
 from paddle_operator.api.meta import Key, KubeObject, Manifest, find_condition
 from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource, Resource, Target
-from paddle_operator.api.rights import FOLLOWED, rules
+from paddle_operator.api.resources import (
+    CONFIG_MAPS,
+    LEASES,
+    PADDLE_JOBS,
+    PODS,
+    AnyResource,
+    Resource,
+    Target,
+)
+from paddle_operator.api.rights import FOLLOWED, LEASE_NAME, rules
 from paddle_operator.cluster import ApiError, NotFound, Scope, Verb
 from paddle_operator.kube.client import KubeCluster, path
 from paddle_operator.kube.transport import Transport
@@ -31,7 +38,8 @@ from testbed.controlplane import ControlPlane
 from testbed.node import FakeNode
 
 T = TypeVar("T", bound=KubeObject)
-PATIENCE_SECONDS = 60.0
+# Real training on a busy machine takes its time; only a wait that is in vain lasts so long.
+PATIENCE_SECONDS = 180.0
 
 OPERATOR = "paddle-operator"
 # With the same rights, so that the audit log tells both apart.
@@ -214,7 +222,17 @@ class World:
             assert process.returncode in {0, -signal.SIGKILL, -signal.SIGTERM}, errors.decode()
         return lines
 
-    def requests(self, user: str = OPERATOR) -> list["Request"]:
+    async def leader(self, *, other_than: str = "") -> str:
+        """Who holds the operators' lease in this namespace, as soon as somebody (else) does."""
+
+        def is_held(lease: Lease | None) -> bool:
+            return lease is not None and (lease.spec.holder_identity or "") not in {"", other_than}
+
+        lease = await self.until(LEASES, LEASE_NAME, is_held, f"a leader other than {other_than!r}")
+        assert lease is not None
+        return lease.spec.holder_identity or ""
+
+    def requests(self, user: str = OPERATOR) -> list[Request]:
         """What the user asked of the server in this namespace, from the audit log."""
         return [
             request
@@ -231,50 +249,6 @@ def _parse(line: bytes) -> dict[str, Any]:
     return parsed
 
 
-@dataclass(frozen=True)
-class Request:
-    user: str
-    verb: str
-    resource: str
-    namespace: str
-    name: str
-    code: int
-    group: str
-    at: datetime
-    """When the server received it."""
-    agent: str
-    """The program that asked."""
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.resource}"
-
-
-def read_audit_log(log: Path) -> list[Request]:
-    requests = []
-    for line in log.read_text().splitlines():
-        entry = json.loads(line)
-        if entry.get("stage") != "ResponseComplete" and entry.get("verb") != "watch":
-            continue
-        about = entry.get("objectRef", {})
-        resource = "/".join(part for part in (about.get("resource"), about.get("subresource")) if part)
-        requests.append(
-            Request(
-                user=entry["user"].get(
-                    "username", ""
-                ),  # of one with a token that is no more, nothing is known
-                verb=entry["verb"],
-                resource=resource,
-                namespace=about.get("namespace", ""),
-                name=about.get("name", ""),
-                code=entry.get("responseStatus", {}).get("code", 0),
-                group=about.get("apiGroup", ""),
-                at=datetime.fromisoformat(entry["requestReceivedTimestamp"]),
-                agent=entry.get("userAgent", ""),
-            )
-        )
-    return requests
-
-
 async def servers_complaint(transport: Transport, text: str) -> str:
     """What the server says to the file as it is, under strict field validation; empty if it takes it."""
     try:
@@ -288,11 +262,6 @@ async def servers_complaint(transport: Transport, text: str) -> str:
     except ApiError as error:
         return str(error) or type(error).__name__
     return ""
-
-
-def tally(requests: list[Request]) -> Counter[str]:
-    """Requests by verb and resource; watches are renewals, not work."""
-    return Counter(str(request) for request in requests if request.verb != "watch")
 
 
 def unique_name(prefix: str) -> str:

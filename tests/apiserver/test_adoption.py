@@ -13,7 +13,8 @@ from pathlib import Path
 import make
 import msgspec
 import pytest
-from world import World, tally, unique_name
+from audit import tally
+from world import World, unique_name
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import Manifest, find_condition

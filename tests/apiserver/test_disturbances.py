@@ -6,11 +6,13 @@ from typing import Any
 import make
 import msgspec
 import pytest
-from world import World, tally
+from audit import tally
+from world import World
 
 from paddle_operator.api.meta import find_condition
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS
 from paddle_operator.kube.client import path
+from paddle_operator.runtime.executor import IN_FLIGHT
 from testbed.node import FakeNode
 from testbed.node_pods import Behaviour
 
@@ -142,5 +144,5 @@ async def test_a_refused_job_does_not_load_the_server_while_the_quota_moves(worl
         await asyncio.sleep(0.5)
     counts = tally(world.requests())
     print("\nrequests of a refused job in about 6 s:", dict(counts))
-    assert counts["create pods"] <= 24 + 10
+    assert counts["create pods"] <= IN_FLIGHT + 10
     assert counts["patch paddlejobs/status"] <= 4

@@ -26,21 +26,10 @@ def elect(world: World, user: str) -> Any:
     return world.start_manager(user=user, options=options)
 
 
-async def led_by(world: World, *, other_than: str = "") -> str:
-    """Who holds the lease, as soon as somebody (else) does."""
-
-    def holds(lease: Lease | None) -> bool:
-        return lease is not None and (lease.spec.holder_identity or "") not in {"", other_than}
-
-    lease = await world.until(LEASES, LEASE_NAME, holds, "a leader")
-    assert lease is not None
-    return lease.spec.holder_identity or ""
-
-
 async def two(world: World) -> tuple[Any, str]:
     """The first leads, the second stands by."""
     first = elect(world, OPERATOR)
-    leader = await led_by(world)
+    leader = await world.leader()
     elect(world, SECOND_OPERATOR)
     return first, leader
 
@@ -75,7 +64,7 @@ async def test_a_standby_takes_over(world: World, node: FakeNode, number: int) -
     begun = time.monotonic()
     world.kill(first, number)
     await world.submit(make.manifest("after"))
-    await led_by(world, other_than=leader)
+    await world.leader(other_than=leader)
     led = time.monotonic() - begun
     await world.phase("after", "Completed")
     print(f"after signal {number} the other led {led:.2f} s later")
@@ -89,7 +78,7 @@ async def test_a_leader_that_was_paused_beyond_its_lease_does_no_harm(world: Wor
     await world.submit(make.manifest("large", 64, cleanPodPolicy="Never"))
     await world.pod_until("large-worker-0", lambda _: True)
     first.send_signal(signal.SIGSTOP)
-    await led_by(world, other_than=leader)
+    await world.leader(other_than=leader)
     await world.phase("large", "Completed")
     woken_at = datetime.now(UTC)
     first.send_signal(signal.SIGCONT)

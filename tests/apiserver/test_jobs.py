@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import make
 import pytest
-from world import OPERATOR, World, tally
+from audit import tally
+from world import OPERATOR, World
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import find_condition

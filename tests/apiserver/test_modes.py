@@ -7,8 +7,9 @@ from typing import Any
 import make
 import msgspec
 import pytest
+from audit import tally
 from tally import TALLY
-from world import World, tally
+from world import World
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import Manifest, find_condition

@@ -10,9 +10,10 @@ from typing import Any
 import make
 import msgspec
 import pytest
+from audit import tally
 from cases import ACCEPTED, CASES, Verdict
 from mutations import mutants
-from world import World, servers_complaint, tally
+from world import World, servers_complaint
 
 from paddle_operator.api.crd import Schema, paddle_job_crd
 from paddle_operator.api.documents import read_documents

@@ -2,7 +2,8 @@
 
 import make
 import pytest
-from world import World, tally
+from audit import tally
+from world import World
 
 from paddle_operator.api.meta import Manifest, find_condition
 from paddle_operator.api.resources import PODS, SERVICES

@@ -10,7 +10,8 @@ from typing import Any
 
 import make
 import pytest
-from world import World, tally
+from audit import tally
+from world import World
 
 from paddle_operator.api.core import ENDED_PHASES, Pod
 from paddle_operator.api.meta import Manifest, find_condition

@@ -8,8 +8,9 @@ from collections import Counter
 import aiohttp
 import make
 import pytest
+from audit import tally
 from conftest import grant, make_namespace
-from world import OPERATOR, World, tally
+from world import OPERATOR, World
 
 from paddle_operator.api.meta import Key
 from paddle_operator.api.resources import PADDLE_JOBS

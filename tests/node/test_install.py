@@ -26,14 +26,11 @@ from installation import (
     finish,
     job,
     lease_until,
-    longest_gap,
-    one_at_a_time,
-    pods_made,
     pods_of_jobs,
     prepare,
-    refused,
     remove,
 )
+from operator_acts import longest_gap, one_at_a_time, pods_made, refused
 from real_cluster import pod
 from world import World
 

@@ -4,21 +4,36 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from installation import Act, longest_gap, one_at_a_time, pods_made
+from audit import Request
+from operator_acts import ACCOUNT, longest_gap, one_at_a_time, pods_made
 
 from paddle_operator.api.rights import LEASE_NAME
 
 BEGIN = datetime(2026, 11, 18, tzinfo=UTC)
 
 
-def act(pod: str, at: float, what: str = "patch paddlejobs", name: str = "resnet", code: int = 200) -> Act:
+def act(
+    pod: str, at: float, what: str = "patch paddlejobs", name: str = "resnet", code: int = 200
+) -> Request:
     """A request that takes a second."""
     verb, resource = what.split()
     begun = BEGIN + timedelta(seconds=at)
-    return Act(pod, verb, resource, "team", name, code, begun, begun + timedelta(seconds=1))
+    return Request(
+        user=ACCOUNT,
+        verb=verb,
+        resource=resource,
+        namespace="team",
+        name=name,
+        code=code,
+        group="",
+        at=begun,
+        ended=begun + timedelta(seconds=1),
+        agent="paddle-operator",
+        pod=pod,
+    )
 
 
-def on_lease(pod: str, at: float, code: int = 200) -> Act:
+def on_lease(pod: str, at: float, code: int = 200) -> Request:
     return act(pod, at, "patch leases", LEASE_NAME, code)
 
 
@@ -33,7 +48,7 @@ def test_one_operator_after_the_other() -> None:
     [[act("old", 0), act("new", 0.5)], [act("old", 0), act("new", 2), act("old", 4)]],
     ids=["the last request of one is under way", "one begins again"],
 )
-def test_two_at_once_are_caught(acts: Sequence[Act]) -> None:
+def test_two_at_once_are_caught(acts: Sequence[Request]) -> None:
     with pytest.raises(AssertionError):
         one_at_a_time(acts)
 
