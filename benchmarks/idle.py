@@ -12,7 +12,6 @@ ever; there must be no other request at all. CPU and memory are what the kernel 
 
 import argparse
 import asyncio
-import json
 import os
 import subprocess
 import time
@@ -22,7 +21,9 @@ from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.audit import requests_in
 from benchmarks.cluster import SERVES_NOTHING, install_kind, kubectl, manager_command, tiny_job, verdict
+from benchmarks.processes import cpu_seconds, resident_mib
 from paddle_operator.api.names import LABEL_RES_TYPE
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import PADDLE_JOBS, PODS
@@ -40,7 +41,6 @@ DEPLOYMENT = "deployment/paddle-controller-manager"
 CPU_BAR_PERCENT = 0.2
 SETTLE_SECONDS = 10
 """After which the last job's last event is told."""
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -152,19 +152,6 @@ def watch_idle(plane: ControlPlane, operator: Operator, seconds: float) -> Idle:
     )
 
 
-def requests_in(log: Path, since: int, user: str) -> Counter[str]:
-    """By verb and resource, those that began or ended since; a watch counts when it begins."""
-    with log.open("rb") as file:
-        file.seek(since)
-        entries = [json.loads(line) for line in file]
-    return Counter(
-        f"{entry['verb']} {entry.get('objectRef', {}).get('resource', entry['requestURI'])}"
-        for entry in entries
-        if entry["user"]["username"] == user
-        and entry["stage"] == ("ResponseStarted" if entry["verb"] == "watch" else "ResponseComplete")
-    )
-
-
 def processes_of(container: str) -> frozenset[int]:
     """As this machine sees them: each is in a control group that is called like its container."""
     found = set()
@@ -175,17 +162,6 @@ def processes_of(container: str) -> frozenset[int]:
                     found.add(int(process.name))
     assert found, f"no process is in the container {container}"
     return frozenset(found)
-
-
-def cpu_seconds(processes: frozenset[int]) -> float:
-    """Of user and kernel. The fields are counted from behind the name, which may have spaces in it."""
-    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in processes]
-    return sum(int(one[11]) + int(one[12]) for one in fields) / TICKS_PER_SECOND
-
-
-def resident_mib(processes: frozenset[int]) -> float:
-    lines = [line for pid in processes for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
-    return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
 
 
 def print_table(jobs: int, idle: Idle) -> None:

@@ -102,6 +102,9 @@ COREDNS = Module("coredns", "github.com/coredns/coredns", TOOLS / "coredns")
 GO_OPERATOR = Module(
     "go-paddle-operator", "github.com/paddleflow/paddle-operator", TOOLS / "go-paddle-operator"
 )
+TRAINING_OPERATOR = Module(
+    "training-operator", "github.com/kubeflow/training-operator", TOOLS / "training-operator"
+)
 HELM = Module("helm", "helm.sh/helm/v3", TOOLS / "helm")
 
 PROGRAMS = {
@@ -121,15 +124,20 @@ PROGRAMS = {
         Program("kube-proxy", KUBERNETES, "k8s.io/kubernetes/cmd/kube-proxy", "10 seconds"),
         Program("coredns", COREDNS, ".", "1 minute"),
         Program("go-paddle-operator", GO_OPERATOR, GO_OPERATOR.upstream, "2 minutes"),
+        Program("training-operator", TRAINING_OPERATOR, ".", "2 minutes"),
         Program("helm", HELM, "helm.sh/helm/v3/cmd/helm", "2 minutes"),
     )
 }
 NODE_PROGRAMS = ("kubelet", "kube-proxy", "coredns")
 # Whom we follow, and whose jobs we take over: for the tests of that, built when they ask.
 PEERS = ("go-paddle-operator",)
+# Whom we are measured against: for benchmarks alone.
+RIVALS = ("training-operator",)
 # What people install the operator with: for the tests of that, which take place on a real node.
 INSTALLERS = ("helm",)
-CONTROL_PLANE_PROGRAMS = tuple(name for name in PROGRAMS if name not in {*NODE_PROGRAMS, *PEERS, *INSTALLERS})
+CONTROL_PLANE_PROGRAMS = tuple(
+    name for name in PROGRAMS if name not in {*NODE_PROGRAMS, *PEERS, *RIVALS, *INSTALLERS}
+)
 
 
 def ensure(names: Iterable[str] = CONTROL_PLANE_PROGRAMS) -> dict[str, Path]:
