@@ -54,8 +54,8 @@ unit: $(environment) ## tests that need nothing but Python; of the simulator a s
 	SAMPLE=$${SAMPLE:-$$(date +%j)} $(venv_python) -m pytest -n auto --maxprocesses=4 --dist=worksteal -m "not apiserver and not paddle and not node"
 
 .PHONY: simulate
-simulate: $(environment) ## all that the simulator knows: every fault at every step of every life
-	SIMULATE=all $(venv_python) -m pytest -n auto --maxprocesses=4 --dist=worksteal tests/simulation
+simulate: $(environment) ## every fault at every step of every life, and 100,000 random ones; SEED="a case" or ONLY=group: that
+	PYTHONPATH=tests $(venv_python) -m simulator $(if $(SEED),--seed "$(SEED)") $(if $(ONLY),--only $(ONLY)) $(if $(SCHEDULES),--schedules $(SCHEDULES))
 
 .PHONY: training
 training: $(environment) ## tests that train with real PaddlePaddle, on one machine
@@ -64,6 +64,10 @@ training: $(environment) ## tests that train with real PaddlePaddle, on one mach
 .PHONY: apiserver
 apiserver: binaries ## tests against a real kube-apiserver and etcd
 	$(venv_python) -m pytest -n 3 --dist=loadfile -m apiserver
+
+.PHONY: shake
+shake: binaries ## on a real API server: a manager killed at every write of ten jobs, other harm at every write of four
+	SIMULATE=all $(venv_python) -m pytest -n 3 --dist=loadfile -m apiserver tests/apiserver/test_shaken.py
 
 .PHONY: e2e
 e2e: ## whole jobs in real containers: kubelet, containerd, DNS, real Paddle (needs root); all set-up included
@@ -103,6 +107,7 @@ generate: binaries ## write again what is made from other things: pod_template.j
 	$(venv_python) -m dev.manifests
 	@for page in troubleshooting api_doc; do \
 	    $(venv_python) dev/$$page.py > docs/en/$$page.md.new && mv docs/en/$$page.md.new docs/en/$$page.md || exit 1; done
+	PYTHONPATH=tests:. $(venv_python) dev/reliability.py
 	REGENERATE=1 $(venv_python) -m pytest -q tests/test_generated.py -k golden
 
 # Only uv itself has to be there, at any version: a lock that cannot be installed must not stop its own repair.
@@ -134,6 +139,15 @@ versions: $(environment) ## train with several releases of Paddle, each in an en
 picture: $(environment) ## draw docs/run.svg anew, from a real run
 	@$(venv_python) dev/picture.py examples/02-collective/job.yaml > docs/run.svg.new
 	@mv docs/run.svg.new docs/run.svg
+
+# Ninety minutes on two cores, which should do nothing else meanwhile. RESUME=1 goes on where a run was cut off.
+results := benchmarks/results/suite.jsonl
+
+.PHONY: bench
+bench: binaries ## measure the operator against the floor and its peers; writes benchmarks/results, prints tables
+	@mkdir -p $(dir $(results))
+	$(venv_python) -m benchmarks.suite --out $(results) $(if $(RESUME),--resume)
+	$(venv_python) -m benchmarks.pages $(results)
 
 .PHONY: clean
 clean: ## remove .venv and all caches in this folder (the Kubernetes binaries are kept elsewhere)

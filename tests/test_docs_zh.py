@@ -19,6 +19,8 @@ NAMES = (
     "troubleshooting",
     "metrics",
     "security",
+    "reliability",
+    "performance",
 )
 # Of each English page, the Chinese one.
 PAGES = {TOP / "README.md": TOP / "README-zh_CN.md"} | {
