@@ -288,3 +288,14 @@ def test_rendering_does_not_pay_for_the_way_to_a_server(file: Path) -> None:
     command = [sys.executable, "-c", program, "render", str(file)]
     modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
     assert "aiohttp" not in modules.split()
+
+
+def test_the_manager_does_not_pay_for_what_colours_tracebacks() -> None:
+    program = (
+        "import sys; from paddle_operator.log import import_without_rich; import_without_rich(); "
+        "import paddle_operator.cli, paddle_operator.manager; print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert "structlog" in modules
+    assert not {"rich", "pygments"} & {*modules}

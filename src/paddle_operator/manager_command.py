@@ -11,7 +11,7 @@ import typer
 from .api.rights import LEASE_NAME
 from .api.words import is_dns_label
 from .console import complaint, warn
-from .log import LogFormat, LogLevel, configure
+from .log import LogFormat, LogLevel, configure, import_without_rich
 
 if TYPE_CHECKING:
     from .kube.config import Credentials
@@ -175,6 +175,7 @@ def manager(
     # Only this command talks to a server; the others start without the weight of it.
     import asyncio  # noqa: PLC0415
 
+    import_without_rich()
     from .kube.config import ConfigError, load  # noqa: PLC0415
     from .manager import Options, run_manager  # noqa: PLC0415
     from .paddlejob.observed import Settings  # noqa: PLC0415
