@@ -63,7 +63,7 @@ training: $(environment) ## tests that train with real PaddlePaddle, on one mach
 
 .PHONY: apiserver
 apiserver: binaries ## tests against a real kube-apiserver and etcd
-	$(venv_python) -m pytest -n 3 --dist=loadfile -m apiserver
+	SAMPLE=$${SAMPLE:-$$(date +%j)} $(venv_python) -m pytest -n 3 --dist=loadfile -m apiserver
 
 .PHONY: shake
 shake: binaries ## on a real API server: a manager killed at every write of ten jobs, other harm at every write of four

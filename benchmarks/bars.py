@@ -16,10 +16,24 @@ from benchmarks.results import (
     Metric,
     Results,
 )
-from benchmarks.workloads import BY_NAME, FLOOR, OURS, POD_IP, SERVER, SERVICE
+from benchmarks.workloads import (
+    BY_NAME,
+    FLOOR,
+    GO,
+    KUBEFLOW,
+    NO_NODE,
+    OURS,
+    POD_IP,
+    SERVER,
+    SERVICE,
+    TUNED,
+    Workload,
+)
 
 LARGE, KEPT, MANY = "1x256", "1x256-never", "1000x10"
 BOTH = (POD_IP, SERVICE)
+PEERS = {GO, KUBEFLOW, TUNED}
+COMPARED = (CREATED, RUNNING, LAG, CLEANED, REQUESTS, CPU)
 WORDS = {FLOOR: "the floor", SERVER: "the pods alone"}
 NOT_MEASURED = "not measured"
 
@@ -51,18 +65,24 @@ class Judgement:
     verdict: str
 
 
-_PODS = BY_NAME[LARGE].pods
+def _most_requests(name: str, for_each_pod: int, mode: str) -> Bar:
+    workload = BY_NAME[name]
+    return Bar(name, REQUESTS, for_each_pod * workload.pods + 15 * workload.jobs, modes=(mode,))
+
+
+CLEANED_UP = ("1x8", "4+4", LARGE, "50x4")
 BARS = (
     Bar(LARGE, CREATED, 1.3, FLOOR),
     Bar(LARGE, RUNNING, 1.3, FLOOR),
     Bar(LARGE, LAG, 0.1),
     Bar(LARGE, CLEANED, 1.3, FLOOR),
     Bar(LARGE, CPU, 2.0, FLOOR),
-    Bar(KEPT, REQUESTS, 2 * _PODS + 15),
+    *(_most_requests(KEPT, 2, mode) for mode in BOTH),
     # One more for each child, which is a pod, or a pod and its service.
-    Bar(LARGE, REQUESTS, 3 * _PODS + 15, modes=(POD_IP,)),
-    Bar(LARGE, REQUESTS, 4 * _PODS + 15, modes=(SERVICE,)),
+    *(_most_requests(name, 3, POD_IP) for name in CLEANED_UP),
+    *(_most_requests(name, 4, SERVICE) for name in CLEANED_UP),
     Bar(MANY, CREATED, 1.4, SERVER, modes=(POD_IP,)),
+    Bar(NO_NODE, CREATED, 1.4, SERVER, modes=(POD_IP,)),
     Bar(MANY, OWN_PEAK, 80, modes=(POD_IP,)),
     Bar("50x4-foreign", PEAK, 60),
     Bar("start-foreign", FIRST_WRITE, 0.5, modes=(POD_IP,)),
@@ -77,6 +97,16 @@ def judge(results: Results) -> list[Judgement]:
         for mode in bar.modes
         if results.wanted(bar.workload)
     ]
+
+
+def ratio_to_peers(results: Results, workload: Workload, mode: str, metric: Metric) -> float | None:
+    """To the best of them, whatever its mode. None where it would tell of rounding, or there is nobody."""
+    ours = results.figure(workload.name, mode, OURS, metric)
+    found = [
+        results.figure(workload.name, theirs, peer, metric) for theirs in workload.modes for peer in PEERS
+    ]
+    best = min((one.median for one in found if one is not None), default=0.0)
+    return ours.median / best if ours and best > metric.least_compared else None
 
 
 def _judgement(bar: Bar, mode: str, figure: float | None) -> Judgement:

@@ -45,7 +45,7 @@ async def measure(bench: Bench, case: Case, name: str) -> dict[str, Any]:
     namespace = f"bench-{name}"
     await bench.make_namespace(namespace)
     try:
-        async with _node(bench, case.operator, namespace) as node, bench.client() as client:
+        async with _node(bench, case, namespace) as node, bench.client() as client:
             what = _measure_start if case.workload.is_start else _measure_jobs
             return await what(bench, case, client, _Around(namespace, node))
     finally:
@@ -55,8 +55,8 @@ async def measure(bench: Bench, case: Case, name: str) -> dict[str, Any]:
 @dataclass(frozen=True)
 class _Around:
     namespace: str
-    node: int
-    """The process that plays the pods."""
+    node: list[int]
+    """The process that plays the pods, if there is one."""
 
 
 async def _measure_jobs(bench: Bench, case: Case, client: ApiClient, around: _Around) -> dict[str, Any]:
@@ -98,17 +98,17 @@ def _timeline(case: Case) -> Timeline:
         workload.pods_per_job,
         workload.jobs,
         cleans=workload.cleans,
-        only_creates=case.operator.only_creates,
+        only_creates=case.operator.only_creates or not workload.has_node,
     )
 
 
 class _Meter:
     """What everybody used since it was made."""
 
-    def __init__(self, bench: Bench, operator: int, node: int) -> None:
+    def __init__(self, bench: Bench, operator: int, node: list[int]) -> None:
         self._bench = bench
         self._operator = operator
-        self._processes = {"operator": [operator], "node": [node], **bench.components()}
+        self._processes = {"operator": [operator], "node": node, **bench.components()}
         self._logged = bench.plane.audit_log.stat().st_size
         self._began = time.monotonic()
         self._cpu = self._used()
@@ -202,16 +202,19 @@ async def _started(bench: Bench, case: Case, namespace: str) -> AsyncIterator[as
 
 
 @asynccontextmanager
-async def _node(bench: Bench, operator: Operator, namespace: str) -> AsyncIterator[int]:
+async def _node(bench: Bench, case: Case, namespace: str) -> AsyncIterator[list[int]]:
+    if not case.workload.has_node:
+        yield []
+        return
     kubeconfig = bench.plane.kubeconfig_for("fake-node")
-    retries = [str(seconds) for seconds in operator.retry_seconds]
+    retries = [str(seconds) for seconds in case.operator.retry_seconds]
     options = [f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", "--retry-seconds", *retries]
     async with _process([sys.executable, "-m", "benchmarks.node", *options], subprocess.PIPE) as process:
         assert process.stdout is not None, "asked for above"
         said = await process.stdout.readline()
         if said.decode().strip() != READY:
             raise MeasurementError("the fake node did not start")
-        yield process.pid
+        yield [process.pid]
 
 
 @asynccontextmanager

@@ -32,6 +32,8 @@ KUBEFLOW_CRD = Path("manifests/base/crds/kubeflow.org_paddlejobs.yaml")
 # and for 2 s more; then the config map is there. Without it a pod would look for the map after 10 to 15 s.
 BEHIND_AN_INIT_CONTAINER = (2.0, 3.0)
 AS_A_KUBELET = (10.0, 15.0)
+# Where no map will ever come, to look for it again would only be a load.
+NEVER = (3600.0, 3600.0)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,14 @@ OPERATORS = {
     for one in (
         Operator(FLOOR, "floor", _floor, follows=("paddlejobs", "pods")),
         Operator(OURS, "ours", _ours),
-        Operator(SERVER, "the pods alone", _server, follows=("paddlejobs",), only_creates=True),
+        Operator(
+            SERVER,
+            "the pods alone",
+            _server,
+            follows=("paddlejobs",),
+            retry_seconds=NEVER,
+            only_creates=True,
+        ),
         Operator(GO, "Go paddle-operator", _go, retry_seconds=BEHIND_AN_INIT_CONTAINER, needs=(_go_program,)),
         Operator(KUBEFLOW, "training-operator", _kubeflow, **_KUBEFLOW),  # type: ignore[arg-type]
         Operator(TUNED, "training-operator, 1000 qps, 8 threads", _tuned, **_KUBEFLOW),  # type: ignore[arg-type]

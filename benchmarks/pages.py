@@ -8,13 +8,13 @@ import re
 from pathlib import Path
 
 from benchmarks.chart import chart
-from benchmarks.report import about, bars, failures, tables
+from benchmarks.report import about, bars, beside_peers, failures, tables
 from benchmarks.results import Results
 
 TEXTS = Path(__file__).parent / "pages_text"
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURE = DOCS / "performance.svg"
-PLACE = re.compile(r"\b(ABOUT|BARS|FAILED|TABLES|COUNT|DISTURBED)\b")
+PLACE = re.compile(r"\b(ABOUT|BARS|PEERS|FAILED|TABLES|COUNT|DISTURBED|LIMITED)\b")
 NOTHING = "Not measured yet."
 NONE_FAILED = "Every measurement succeeded."
 CHINESE = {
@@ -28,6 +28,7 @@ CHINESE = {
     "requests": "请求数",
     "operator CPU, s": "operator 的 CPU, 秒",
     "API server CPU, s": "API server 的 CPU, 秒",
+    "fake node CPU, s": "模拟节点的 CPU, 秒",
     "operator memory at most, MiB": "operator 内存峰值, MiB",
     "memory with 10,000 own pods, MiB": "有 10,000 个自己的 Pod 时的内存, MiB",
     "runs": "次数",
@@ -56,10 +57,12 @@ CHINESE = {
 
 def contents(results: Results) -> dict[str, str]:
     """What stands in a page in place of which word."""
-    counts = {"COUNT": str(results.count), "DISTURBED": str(results.disturbed)}
+    numbers = {"COUNT": results.count, "DISTURBED": results.disturbed, "LIMITED": results.limited}
+    counts = {word: str(number) for word, number in numbers.items()}
     if not results.abouts:
-        return dict.fromkeys(("ABOUT", "BARS", "FAILED", "TABLES"), NOTHING) | counts
+        return dict.fromkeys(("ABOUT", "BARS", "PEERS", "FAILED", "TABLES"), NOTHING) | counts
     told = {"ABOUT": about(results), "BARS": bars(results), "TABLES": tables(results)}
+    told["PEERS"] = beside_peers(results)
     told["FAILED"] = failures(results) or NONE_FAILED
     return {word: text.strip() for word, text in told.items()} | counts
 

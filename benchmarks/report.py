@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.bars import judge
+from benchmarks.bars import COMPARED, PEERS, judge, ratio_to_peers
 from benchmarks.operators import OPERATORS
 from benchmarks.results import (
     CLEANED,
@@ -18,7 +18,9 @@ from benchmarks.results import (
     JOB_CREATED,
     JOB_RUNNING,
     LAG,
+    MOST_CPU_OF_NODE,
     MOST_CPU_OF_OTHERS,
+    NODE_CPU,
     PEAK,
     REQUESTS,
     RUNNING,
@@ -35,7 +37,11 @@ Row = list[str]
 
 def report(lines: Iterable[str]) -> str:
     results = Results(lines)
-    parts = [f"## All figures\n\n{tables(results)}", f"## Bars\n\n{bars(results)}"]
+    parts = [
+        f"## All figures\n\n{tables(results)}",
+        f"## Bars\n\n{bars(results)}",
+        f"## Against the best of the peers\n\n{beside_peers(results)}",
+    ]
     if wrong := failures(results):
         parts.append(f"## Failed\n\n{wrong}")
     return "\n".join([*parts, quiet(results)])
@@ -43,7 +49,8 @@ def report(lines: Iterable[str]) -> str:
 
 def quiet(results: Results) -> str:
     told = f"{results.disturbed} of {results.count} measurements were disturbed"
-    return f"{told}: others used more than {MOST_CPU_OF_OTHERS:.0%} of a core meanwhile.\n"
+    told = f"{told}: others used more than {MOST_CPU_OF_OTHERS:.0%} of a core meanwhile.\n"
+    return f"{told}In {results.limited} the fake node used more than {MOST_CPU_OF_NODE:.0%} of one.\n"
 
 
 def tables(results: Results) -> str:
@@ -72,8 +79,10 @@ def metrics_of(workload: Workload) -> tuple[Metric, ...]:
         return FIRST_WRITE, CPU, PEAK
     # Jobs that come one by one are not all there until the last has come: each counts from its own coming.
     started = (JOB_CREATED, JOB_RUNNING) if workload.jobs_per_second else (CREATED, RUNNING)
+    if not workload.has_node:
+        return CREATED, REQUESTS, CPU, SERVER_CPU, PEAK
     cleaned = (CLEANED,) if workload.cleans else ()
-    return *started, LAG, *cleaned, REQUESTS, CPU, SERVER_CPU, PEAK
+    return *started, LAG, *cleaned, REQUESTS, CPU, SERVER_CPU, NODE_CPU, PEAK
 
 
 def _cell(results: Results, workload: str, mode: str, operator: str, metric: Metric) -> str:
@@ -96,6 +105,18 @@ def bars(results: Results) -> str:
         [one.workload, one.mode, one.metric, one.figure, one.limit, one.verdict] for one in judge(results)
     ]
     return lines_of(["workload", "mode", "figure", "median", "at most", ""], rows)
+
+
+def beside_peers(results: Results) -> str:
+    """Our figure divided by the best that any peer has, in any of its modes. Above 1 it was better."""
+    rows = []
+    for workload in WORKLOADS:
+        for mode in workload.modes if PEERS & {*workload.operators} else ():
+            ratios = [ratio_to_peers(results, workload, mode, metric) for metric in COMPARED]
+            if any(ratio is not None for ratio in ratios):
+                cells = ["" if ratio is None else f"{ratio:.2f}x" for ratio in ratios]
+                rows.append([workload.name, mode, *cells])
+    return lines_of(["workload", "mode", *(metric.title for metric in COMPARED)], rows)
 
 
 def failures(results: Results) -> str:

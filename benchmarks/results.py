@@ -11,6 +11,8 @@ Line = dict[str, Any]
 Key = tuple[str, str, str, int]
 MOST_CPU_OF_OTHERS = 0.1
 """Of one core: a measurement during which others used more was disturbed."""
+MOST_CPU_OF_NODE = 0.9
+"""Of the one core that it can use: beyond that, it is rather its figure how fast pods run."""
 OWN_PODS = 10_000
 
 
@@ -79,6 +81,7 @@ REQUESTS = Metric("requests", lambda line: line["requests"], 0)
 # The kernel counts in hundredths of a second.
 CPU = Metric("operator CPU, s", _cpu("operator"), least_compared=0.2)
 SERVER_CPU = Metric("API server CPU, s", _cpu("kube-apiserver"), least_compared=0.2)
+NODE_CPU = Metric("fake node CPU, s", _cpu("node"), least_compared=0.2)
 PEAK = Metric("operator memory at most, MiB", _peak, 0)
 OWN_PEAK = Metric("memory with 10,000 own pods, MiB", _peak_with_all_pods, 0)
 
@@ -126,8 +129,16 @@ class Results:
     @property
     def disturbed(self) -> int:
         """They are kept, and told of: to leave out what does not please is no method."""
+        return self._busy("others", MOST_CPU_OF_OTHERS)
+
+    @property
+    def limited(self) -> int:
+        """By the fake node."""
+        return self._busy("node", MOST_CPU_OF_NODE)
+
+    def _busy(self, process: str, most: float) -> int:
         runs = [run for group in self.runs.values() for run in group]
-        return sum(run["cpu"]["others"] > MOST_CPU_OF_OTHERS * run["seconds"] for run in runs)
+        return sum(run["cpu"][process] > most * run["seconds"] for run in runs)
 
     @property
     def count(self) -> int:

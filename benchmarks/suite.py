@@ -76,9 +76,8 @@ def turns(options: argparse.Namespace) -> Iterator[Turn]:
 def done_before(out: Path) -> Results:
     before = Results(out.read_text().splitlines() if out.exists() else ())
     if before.abouts and (then := before.abouts[-1]["commit"]) != commit():
-        print(
-            f"{out} is of commit {then}, what is added is of {commit()}: the page will name both", flush=True
-        )
+        # Figures are divided by others of the same run.
+        sys.exit(f"{out} is of commit {then}, this is {commit()}: check that one out, or begin anew")
     return before
 
 

@@ -13,6 +13,7 @@ SERVER = "server"
 EVERYBODY = (FLOOR, OURS, GO, KUBEFLOW, TUNED)
 WE = (FLOOR, OURS)
 FOREIGN_PODS = 10_000
+NO_NODE = "1000x10-no-node"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Workload:
     """The pods of a job that has ended are deleted."""
     foreign_pods: int = 0
     """In another namespace, half of them with a label that makes them look like ours."""
+    has_node: bool = True
+    """Somebody plays the pods; else they are made, and that is all."""
     is_start: bool = False
     """The job is there before the operator, whose start is measured."""
     modes: tuple[str, ...] = (POD_IP, SERVICE)
@@ -71,6 +74,7 @@ WORKLOADS = (
         operators=(SERVER, FLOOR, OURS),
         repeats=1,
     ),
+    Workload(NO_NODE, 1000, 10, has_node=False, modes=(POD_IP,), operators=(SERVER, FLOOR, OURS), repeats=1),
     Workload("50x4-foreign", 50, 4, foreign_pods=FOREIGN_PODS),
     Workload("start-foreign", 1, 4, foreign_pods=FOREIGN_PODS, is_start=True, modes=(POD_IP,), repeats=5),
 )

@@ -18,7 +18,8 @@ from paddle_operator.log import LogFormat
 from paddle_operator.manager_command import manager
 
 _FORKS = multiprocessing.get_context("forkserver")
-_STOP_SECONDS = 10.0
+# Of a machine that does much else.
+_STOP_SECONDS = 60.0
 NO_ADDRESS = "0"
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.bars import judge
+from benchmarks.bars import judge, ratio_to_peers
 from benchmarks.chart import chart
 from benchmarks.pages import CHINESE, NONE_FAILED, NOTHING, PLACE, TEXTS, contents, filled, in_chinese
-from benchmarks.report import report, table
+from benchmarks.report import beside_peers, report, table
 from benchmarks.results import CPU, CREATED, OWN_PEAK, Results
-from benchmarks.workloads import BY_NAME, FLOOR, OURS, POD_IP, SERVER, SERVICE
+from benchmarks.workloads import BY_NAME, FLOOR, GO, OURS, POD_IP, SERVER, SERVICE, TUNED
 
 ABOUT = {
     "commit": "abc",
@@ -35,7 +35,7 @@ def run(operator: str, *, created: float = 1.0, cpu: float = 1.0, requests: int 
     where = {name: others.pop(name) for name in ("workload", "mode", "repeat") if name in others}
     measured = {
         "times": {"created": created, "running": 2.0, "completed_lag": 0.05, "cleaned_after_end": 1.0},
-        "cpu": {"operator": cpu, "kube-apiserver": 5.0, "others": 0.0},
+        "cpu": {"operator": cpu, "kube-apiserver": 5.0, "node": 4.0, "others": 0.0},
         "seconds": 10.0,
         "most_pods": 256,
         "peak_resident_mib": 50.0,
@@ -81,6 +81,27 @@ def test_a_tenth_of_a_core_disturbs(others: float, disturbed: int) -> None:
     assert Results([json.dumps(line)]).disturbed == disturbed
 
 
+@pytest.mark.parametrize(("node", "limited"), [(8.9, 0), (9.1, 1)])
+def test_a_node_that_has_no_rest_limits(node: float, limited: int) -> None:
+    line = json.loads(run(OURS))
+    line["cpu"]["node"] = node
+    assert Results([json.dumps(line)]).limited == limited
+
+
+def test_we_are_put_beside_the_best_peer_of_whatever_mode() -> None:
+    lines = [
+        run(OURS, created=3.0, cpu=0.1),
+        run(GO, created=6.0, cpu=0.3),
+        run(TUNED, created=4.0, cpu=0.1, mode=SERVICE),
+        run(FLOOR, created=1.0),
+    ]
+    results, workload = Results(lines), BY_NAME["1x256"]
+    assert ratio_to_peers(results, workload, POD_IP, CREATED) == 0.75
+    assert ratio_to_peers(results, workload, POD_IP, CPU) is None, "too little to be compared"
+    assert ratio_to_peers(results, workload, SERVICE, CREATED) is None, "we were not measured"
+    assert "| 1x256 | PodIP | 0.75x | 1.00x |" in beside_peers(results)
+
+
 def verdicts(*lines: str) -> dict[str, tuple[str, str]]:
     """Of mode PodIP."""
     judged = judge(Results([about(), *lines]))
@@ -107,7 +128,7 @@ def test_without_the_floor_a_ratio_is_not_measured() -> None:
 
 
 def test_of_what_was_not_to_be_measured_nothing_is_judged() -> None:
-    assert judge(Results([about(workloads=["1x8"])])) == []
+    assert judge(Results([about(workloads=["1x64"])])) == []
 
 
 @pytest.mark.parametrize(("most_pods", "expected"), [(10_000, 50.0), (9_999, None)])
@@ -145,7 +166,7 @@ def test_the_report_tells_what_failed_in_one_line() -> None:
 
 def test_while_nothing_is_measured_the_page_says_so() -> None:
     found = contents(Results([]))
-    assert {found[word] for word in ("ABOUT", "BARS", "FAILED", "TABLES")} == {NOTHING}
+    assert {found[word] for word in ("ABOUT", "BARS", "PEERS", "FAILED", "TABLES")} == {NOTHING}
     assert found["COUNT"] == "0"
 
 
@@ -165,7 +186,7 @@ def test_whole_cells_and_lines_are_put_into_chinese() -> None:
 
 def test_all_titles_of_tables_and_bars_have_chinese_words() -> None:
     found = contents(Results([about(), run(FLOOR), failed(OURS)]))
-    heads = [text.split("| ---")[0] for text in (found["BARS"], found["FAILED"])]
+    heads = [text.split("| ---")[0] for text in (found["BARS"], found["PEERS"], found["FAILED"])]
     heads.append(found["TABLES"].split("\n\n")[1].split("| ---")[0])
     cells = {cell.strip() for head in heads for cell in head.strip().strip("|").split("|")} - {""}
     assert cells <= {*CHINESE, "operator"}

@@ -57,10 +57,13 @@ def test_and_by_its_name_that_case_is_told_again(
 
 def test_a_run_that_has_lived_too_little_says_so_and_one_that_was_slow_only_says_it() -> None:
     enough = {"crashes": 600, "late-watches": 1000, "stale-lists": 500, "random": 100_000}
-    slow = {name: Result(lives, seconds=lives) for name, lives in enough.items()}
+    slow = {name: Result(lives, seconds=lives, disturbed=lives) for name, lives in enough.items()}
     told, are_enough = command.bars(slow)
-    assert [line.partition(":")[0] for line in told] == ["reached", "reached", "reached", "MISSED"]
+    assert [line.partition(":")[0] for line in told] == [*["reached"] * 4, "MISSED"]
     assert are_enough
+    told, are_enough = command.bars({**slow, "random": Result(100_000, disturbed=79_000)})
+    assert "MISSED: 79 % of random lives in which a fault struck, of 80 that are asked" in told
+    assert not are_enough
     told, are_enough = command.bars({**slow, "late-watches": Result(999)})
     assert "MISSED: 1,499 stale reads, of 1,500 that are asked" in told
     assert not are_enough
