@@ -85,7 +85,7 @@ class PaddleJobManager:
         self._neighbours = neighbours or Neighbours()
         self._workers = workers
         self._meter = meter
-        self._asked_for_maps: dict[str, tuple[datetime, tuple[str, ...]]] = {}
+        self._asked_for_maps: dict[Key, tuple[datetime, tuple[str, ...]]] = {}
         self._queue = KeyQueue(on_take=meter.waited)
         self._recorder = EventRecorder(cluster, "paddle-operator", now)
         self._jobs = Informer(
@@ -205,15 +205,16 @@ class PaddleJobManager:
 
     async def _with_missing_config_maps(self, seen: Observed) -> Observed:
         """Asked now and then, while pods do not start: only an event of a kubelet would say so."""
-        uid, names = seen.job.uid, mounted_config_maps(seen) if is_slow(seen) else ()
+        job = seen.job.metadata
+        names = mounted_config_maps(seen) if is_slow(seen) and not job.terminating else ()
         if not names:
-            self._asked_for_maps.pop(uid, None)
+            self._asked_for_maps.pop(job.key, None)
             return seen
-        asked_at, missing = self._asked_for_maps.get(uid, (None, ()))
+        asked_at, missing = self._asked_for_maps.get(job.key, (None, ()))
         if asked_at is None or not asked_at <= seen.now < asked_at + LOOK_AGAIN_AFTER:
-            keys = [Key(seen.job.metadata.namespace, name) for name in names]
+            keys = [Key(job.namespace, name) for name in names]
             missing = tuple([key.name for key in keys if await self._look_up(CONFIG_MAPS, key) is None])
-            self._asked_for_maps[uid] = seen.now, missing
+            self._asked_for_maps[job.key] = seen.now, missing
         return replace(seen, missing_config_maps=missing)
 
     async def _with_hidden_pods(self, seen: Observed) -> Observed:
@@ -254,7 +255,10 @@ class PaddleJobManager:
             return None
 
     def _job_changed(self, key: Key) -> None:
-        self._meter.saw_job(key, self._jobs.store.get(key))
+        job = self._jobs.store.get(key)
+        if job is None:
+            self._asked_for_maps.pop(key, None)
+        self._meter.saw_job(key, job)
         self._queue.add(key)
 
     def _follow(self, resource: Resource[T], store: Store[T], selector: str = "") -> Informer[T]:

@@ -94,7 +94,8 @@ class Scope:
     """Which objects of a kind: a namespace (empty: all of them) and a label selector (empty: no matter).
 
     ``keep`` says what the caller will keep of each, None for nothing, so that no long list is held whole.
-    It is a hint, and may be passed over.
+    It is a hint: a list may pass it over, and what was kept may be handed to it again. So it has to be
+    idempotent, and to leave the metadata by which an object is known.
     """
 
     namespace: str = ""

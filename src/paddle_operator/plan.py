@@ -27,7 +27,7 @@ class Create:
 
 @dataclass(frozen=True)
 class Patch:
-    """A merge patch. Of a child it has no resourceVersion, so that it does not race the kubelet's writes."""
+    """A merge patch. What is planned for a child has no resourceVersion: the kubelet writes there, too."""
 
     target: Target
     body: Manifest
@@ -71,6 +71,8 @@ Step = tuple[Action, ...]
 class Plan:
     steps: tuple[Step, ...] = ()
     wake_at: datetime | None = None
+    deadline_at: datetime | None = None
+    """The same, also if a step fails: what is tried again may be tried later than that."""
 
 
 @dataclass(frozen=True)

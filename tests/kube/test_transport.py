@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -45,6 +47,16 @@ async def test_a_request_says_who_we_are_and_what_it_carries(server: Server, tra
     assert asked.headers["Content-Type"] == "x/y"
     assert asked.headers["Accept"] == "application/json"
     assert asked.headers["User-Agent"].startswith("paddle-operator/")
+
+
+async def test_a_tls_connection_has_a_small_buffer() -> None:
+    """By a name of asyncio's own, which another Python may change."""
+    loop = asyncio.get_running_loop()
+    tls: Any = asyncio.sslproto.SSLProtocol(
+        loop, asyncio.Protocol(), ssl.create_default_context(), loop.create_future()
+    )
+    assert len(tls._ssl_buffer) == 32 * 1024
+    tls.connection_lost(None)
 
 
 async def test_a_watch_says_who_we_are_too(server: Server, transport: Transport) -> None:

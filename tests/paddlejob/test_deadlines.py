@@ -8,6 +8,7 @@ from make import NOW, seconds
 from plans import actions, changes
 
 from paddle_operator.api.meta import Manifest
+from paddle_operator.api.names import LABEL_ATTEMPT
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.paddlejob.deadlines import late_for_a_deadline
 from paddle_operator.paddlejob.observed import Observed
@@ -116,7 +117,16 @@ def test_a_deadline_wakes_us_also_if_nothing_else_happens(
     policy: Manifest, status: Manifest, wake: float
 ) -> None:
     plan = reconcile(at(10, job(status, **policy), "Running", "Pending"))
-    assert plan.wake_at == NOW + seconds(wake)
+    assert plan.wake_at == plan.deadline_at == NOW + seconds(wake)
+
+
+def test_a_deadline_that_is_past_wakes_nobody_while_something_of_an_older_try_is_left() -> None:
+    """Its pods have all ended well; but one that was made too late for the try before does not go."""
+    held = {"labels": {LABEL_ATTEMPT: "0"}, "deletionTimestamp": NOW.isoformat(), "finalizers": ["a.org/b"]}
+    late = job({**RUNNING, "attempt": 1, "worker": {"succeededRanks": "0-1"}}, activeDeadlineSeconds=60)
+    left = make.pod(late, 0, "Running", metadata=held)
+    plan = reconcile(make.observed(late, left, now=NOW + seconds(100)))
+    assert plan.wake_at is None or plan.wake_at > NOW + seconds(100)
 
 
 @pytest.mark.parametrize(

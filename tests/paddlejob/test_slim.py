@@ -67,6 +67,14 @@ def test_a_decision_is_the_same_as_on_the_whole_pod(
             assert reconcile(make.observed(job, *cached, now=now, config_map=config_map)) == whole
 
 
+def test_the_end_of_a_log_is_not_shared_and_goes_with_its_pod() -> None:
+    end = {"name": "paddle", "state": {"terminated": {"exitCode": 1, "message": "the end of a log"}}}
+    job = make.paddlejob()
+    first, second = (slim(make.pod(job, rank, "Failed", containerStatuses=[end])) for rank in (0, 1))
+    assert first.status.container_statuses == second.status.container_statuses
+    assert first.status.container_statuses is not second.status.container_statuses
+
+
 def test_what_pods_of_a_job_say_alike_is_there_once() -> None:
     job = make.paddlejob()
     first, second = (slim(make.pod(job, rank, "Running")) for rank in (0, 1))

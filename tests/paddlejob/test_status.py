@@ -7,7 +7,7 @@ from make import NOW, seconds
 from plans import actions, changes, running_job, settled
 
 from paddle_operator.api.core import Pod
-from paddle_operator.api.meta import Condition, find_condition
+from paddle_operator.api.meta import Condition, Manifest, find_condition
 from paddle_operator.api.paddlejob import PaddleJob
 from paddle_operator.api.resources import PODS
 from paddle_operator.paddlejob.news import write_due, write_status
@@ -159,9 +159,37 @@ def test_a_failure_does_not_change_what_was_said_about_creation() -> None:
     assert created == [refused]
 
 
+def reference(pod: Pod) -> Manifest:
+    return {"kind": "Pod", "name": pod.metadata.name, "uid": pod.metadata.uid}
+
+
+def test_a_pod_that_failed_and_was_replaced_hides_nothing_of_what_comes_after() -> None:
+    """Deleted before all pods of the try were made, it is made again in the same try."""
+    known = make.paddlejob()
+    refs = [reference(make.pod(known, 0)) | {"uid": "deleted"}, reference(make.pod(known, 1))]
+    told = {"failed": 1, "running": 1, "replicas": 2, "refs": refs}
+    job = make.paddlejob(status={"phase": "Running", "mode": "Collective", "worker": told})
+    worker = next_status(make.observed(job, *(make.pod(job, one, "Running") for one in (0, 1))), None).worker
+    assert worker is not None
+    assert (worker.failed, worker.running) == (0, 2)
+
+
+def test_that_a_pod_ended_well_is_written_down_whatever_was_counted_before() -> None:
+    known = make.paddlejob()
+    refs = [reference(make.pod(known, rank)) for rank in (0, 1)]
+    told = {"failed": 1, "running": 1, "replicas": 2, "refs": refs}
+    job = make.paddlejob(status={"phase": "Running", "mode": "Collective", "worker": told})
+    pods = make.pod(job, 0, "Running"), make.pod(job, 1, "Succeeded")
+    worker = next_status(make.observed(job, *pods), None).worker
+    assert worker is not None
+    assert worker.succeeded_ranks == "1"
+
+
 def test_what_another_manager_saw_to_have_failed_is_not_taken_back() -> None:
     """Of two that lead at once one may have the older picture of the pods, and the newer one of the job."""
-    counted = {"failed": 1, "pending": 1, "replicas": 2}
+    known = make.paddlejob()
+    refs = [reference(make.pod(known, rank)) for rank in (0, 1)]
+    counted = {"failed": 1, "pending": 1, "replicas": 2, "refs": refs}
     job = make.paddlejob(status={"phase": "Starting", "mode": "Collective", "worker": counted})
     before = make.observed(job, make.pod(job, 0), make.pod(job, 1))
     assert not changes(reconcile(before)).keys() & {"phase", "worker"}

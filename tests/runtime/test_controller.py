@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sized
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -254,6 +255,16 @@ class TestAFailure:
         office.script([config_map("a")])
         await office.run_for(20)
         assert office.times("a") == pytest.approx([0, 0.2, 0.6])
+
+    async def test_of_a_plan_does_not_hide_a_deadline(self, office: Office) -> None:
+        deadline = wall_clock() + timedelta(seconds=5)
+        office.decide = lambda thing: replace(
+            make_pod(thing), deadline_at=deadline if wall_clock() < deadline else None
+        )
+        office.cluster.fail("create", "a-0", *(Unreachable("cut") for _ in range(20)))
+        office.script([config_map("a")])
+        await office.run_for(8)
+        assert office.times("a") == pytest.approx([0, 0.2, 0.6, 1.4, 3.0, 5.0], abs=0.01)
 
     async def test_is_not_what_an_outdated_plan_is(self, office: Office) -> None:
         office.decide = lambda thing: write_status(thing) if len(office.turns) <= 3 else Plan()

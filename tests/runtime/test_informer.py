@@ -191,6 +191,14 @@ async def test_a_server_that_refuses_lists_is_asked_less_and_less(watcher: Watch
     assert times[-1] - times[-2] == pytest.approx(LONGEST_REST_SECONDS)
 
 
+async def test_a_list_that_was_read_in_part_is_not_kept_with_its_error(watcher: Watcher) -> None:
+    watcher.script.lists = [Unreachable("cut")]
+    await watcher.run_for(1)
+    assert watcher.informer.trouble == "cut"
+    assert watcher.informer._error is not None
+    assert watcher.informer._error.__traceback__ is None
+
+
 async def test_a_watch_that_works_again_ends_the_back_off(watcher: Watcher) -> None:
     nine: list[list[WatchStep]] = [[Unreachable("down")] for _ in range(9)]
     watcher.script.watches = [

@@ -59,11 +59,11 @@ def _steady_until(seen: Observed, status: PaddleJobStatus) -> datetime | None:
     """Until when a condition that has just changed, and would again, is left as it is; None: none is."""
     before = {condition.type: condition for condition in seen.job.status.conditions}
     changed = [
-        old
-        for new in status.conditions
-        if (old := before.get(new.type)) and old.status != new.status and not _says_all_are_made(new)
+        (old, new) for new in status.conditions if (old := before.get(new.type)) and old.status != new.status
     ]
-    times = [one.last_transition_time for one in changed if one.last_transition_time is not None]
+    if any(_says_all_are_made(new) for _, new in changed):
+        return None
+    times = [old.last_transition_time for old, _ in changed if old.last_transition_time is not None]
     return max((at + STEADY_FOR for at in times if at <= seen.now < at + STEADY_FOR), default=None)
 
 

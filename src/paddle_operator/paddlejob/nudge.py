@@ -5,7 +5,7 @@ come; but any change of the pod makes it look at once. So each pod gets a small 
 first look after that can still fail (the node may not yet be allowed to read the new map): a pod that is
 still stuck 3 s later is nudged again, three times at most and less and less often; then the kubelet's own
 retry must do. Of a large job the last pods may only be slow to say that they are not stuck any more: to nudge
-them again would make a busy server busier.
+them again would make a busy server busier, so they have up to 8 s.
 
 In Service mode the map is there before the pods, and only one that is stuck all the same is nudged.
 """
@@ -22,6 +22,7 @@ from .observed import Observed
 
 AGAIN_AFTER = timedelta(seconds=3)
 FOR_EACH_POD = timedelta(milliseconds=20)
+LONGEST_PATIENCE = timedelta(seconds=8)
 MOST_NUDGES = 4
 
 
@@ -52,6 +53,7 @@ def _waiting(seen: Observed) -> Iterator[tuple[Pod, int, datetime]]:
     """Pods that wait for training to start: how often each was nudged, and when the next nudge is due."""
     if seen.own_config_map is None and not seen.config_map_is_due:
         return
+    patience = min(AGAIN_AFTER + FOR_EACH_POD * len(seen.slots), LONGEST_PATIENCE)
     for name, pod in seen.own.items():
         if pod.metadata.terminating or name in seen.started:
             continue
@@ -59,7 +61,7 @@ def _waiting(seen: Observed) -> Iterator[tuple[Pod, int, datetime]]:
         if at is None and (_is_stuck(pod) or not seen.job.found_by_name):
             yield pod, 0, seen.now
         elif at is not None and count < MOST_NUDGES and _is_stuck(pod):
-            yield pod, count, at + (AGAIN_AFTER + FOR_EACH_POD * len(seen.slots)) * 2 ** max(0, count - 1)
+            yield pod, count, at + patience * 2 ** max(0, count - 1)
 
 
 def _is_stuck(pod: Pod) -> bool:

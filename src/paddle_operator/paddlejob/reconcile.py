@@ -84,13 +84,15 @@ def _on_the_way(seen: Observed, obstacle: Obstacle | None, open_until: datetime 
     said = write_status(seen, status)
     touched = (*relabel(seen), *nudges(seen))
     wake_at = _earliest(open_until, _wake_at(seen, status, obstacle))
+    deadline_at = _earliest(*_deadlines(seen))
     if obstacle is None:
-        return _plan(*children(seen), *_followed(said, touched), wake_at=wake_at)
+        return _plan(*children(seen), *_followed(said, touched), wake_at=wake_at, deadline_at=deadline_at)
     # An obstacle is said first, because what follows may be refused again.
     made = () if obstacle.stops_creation else children(seen)
-    # If it is not, that is written at once: a pod that is missed later was lost, and not yet to be made.
+    # If nothing refuses them any more, that all are made is written in the same turn: whoever misses a pod
+    # later has to know that it was there.
     made_all = write_status(seen, next_status(seen, None), at_once=True) if any(made) and not said else ()
-    return _plan(*said, *made, *_followed(made_all, touched), wake_at=wake_at)
+    return _plan(*said, *made, *_followed(made_all, touched), wake_at=wake_at, deadline_at=deadline_at)
 
 
 def _end(seen: Observed, status: PaddleJobStatus) -> Plan:
@@ -193,11 +195,12 @@ def _write_due(seen: Observed, status: PaddleJobStatus) -> datetime | None:
     return due if due > seen.now else None
 
 
-def _deadlines(seen: Observed) -> tuple[datetime | None, ...]:
+def _deadlines(seen: Observed) -> tuple[datetime, ...]:
     """None of a job that is suspended: what was counted before is not counted on."""
     if seen.job.run_policy.suspend or seen.job.status.phase == Phase.SUSPENDED:
         return ()
-    return active_until(seen), started_by(seen)
+    # One that is past has been judged already.
+    return tuple(due for due in (active_until(seen), started_by(seen)) if due is not None and due > seen.now)
 
 
 def _earliest(*times: datetime | None) -> datetime | None:
@@ -210,5 +213,5 @@ def _followed(said: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
     return (*write, (*chain(*told), *step))
 
 
-def _plan(*steps: Step, wake_at: datetime | None = None) -> Plan:
-    return Plan(tuple(step for step in steps if step), wake_at)
+def _plan(*steps: Step, wake_at: datetime | None = None, deadline_at: datetime | None = None) -> Plan:
+    return Plan(tuple(step for step in steps if step), wake_at, deadline_at)

@@ -10,14 +10,14 @@ from typing import TypeVar
 
 import msgspec
 
-from paddle_operator.api.core import Pod, PodStatus
+from paddle_operator.api.core import ContainerStatus, Pod, PodStatus
 from paddle_operator.api.meta import ObjectMeta
 from paddle_operator.api.names import ANNOTATION_NUDGE, ANNOTATION_PORT, LABEL_ATTEMPT, LABEL_RES_TYPE
 
 from .verdicts import DISRUPTED
 
 V = TypeVar("V", bound=Hashable)
-# Of what is shared there are about as many as jobs that change at the same time.
+# Values of which one for each job and node is usual, or one for each second.
 MOST_SHARED = 4096
 LABELS = frozenset({LABEL_ATTEMPT, LABEL_RES_TYPE})
 ANNOTATIONS = frozenset({ANNOTATION_NUDGE, ANNOTATION_PORT})
@@ -47,9 +47,15 @@ def _status(full: PodStatus) -> PodStatus:
         start_time=_shared(full.start_time),
         conditions=_shared(unusual),
         pod_ips=() if [one.ip for one in full.pod_ips] == [full.pod_ip] else full.pod_ips,
-        init_container_statuses=_shared(full.init_container_statuses),
-        container_statuses=_shared(full.container_statuses),
+        init_container_statuses=_statuses(full.init_container_statuses),
+        container_statuses=_statuses(full.container_statuses),
     )
+
+
+def _statuses(full: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
+    """The end of a log is no other pod's: it must not outlive its own."""
+    ends = (state.terminated for one in full for state in (one.state, one.last_state))
+    return full if any(end is not None and end.message for end in ends) else _shared(full)
 
 
 @lru_cache(maxsize=MOST_SHARED)

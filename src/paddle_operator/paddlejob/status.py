@@ -122,12 +122,21 @@ def _role_status(seen: Observed, role: Role) -> RoleStatus | None:
         **Counter(str(seen.verdicts[name]) for name in slots),
     )
     before = getattr(seen.job.status, role)
-    return before if _has_seen_less(counted, before, seen.job.roles[role].replicas) else counted
+    return before if before is not None and _has_seen_less(counted, before) else counted
 
 
-def _has_seen_less(counted: RoleStatus, before: RoleStatus | None, replicas: int) -> bool:
-    """Than another manager, which wrote it: a pod that failed stays so, as long as the try goes on."""
-    return before is not None and before.failed > counted.failed and counted.succeeded < replicas
+def _has_seen_less(counted: RoleStatus, before: RoleStatus) -> bool:
+    """Than another manager, which wrote it of the same pods: one of them that failed stays so.
+
+    Where there is a pod that it did not know, or one more that has ended well, it is we who have seen more.
+    """
+    known = {one.uid for one in before.refs}
+    is_of_the_same = all(one.uid in known for one in counted.refs)
+    return (
+        is_of_the_same
+        and before.failed > counted.failed
+        and before.succeeded_ranks == counted.succeeded_ranks
+    )
 
 
 def _reference(pod: Pod) -> PodReference:

@@ -30,7 +30,7 @@ O = TypeVar("O")  # noqa: E741 (O for Observed)
 log = structlog.get_logger()
 
 WORKERS = 8
-"""Turns at the same time. With more of them small jobs are looked at more often, for little."""
+"""Turns at the same time. With more, a busy manager would look at a job sooner, when less has happened."""
 GATE_LOOK_SECONDS = 1.0
 # So long may our own write take to come back; then the watch is taken for broken.
 GATE_PATIENCE_SECONDS = 10.0
@@ -168,8 +168,7 @@ class Controller(Generic[P, O]):
             if self._gate.behind(uid):
                 # What we wrote comes back and brings a turn with it, unless the watch is broken.
                 self._queue.add(key, GATE_LOOK_SECONDS)
-            if plan.wake_at is not None:
-                self._queue.add(key, max(0.0, (plan.wake_at - self._now()).total_seconds()))
+            self._wake(key, plan.wake_at)
         elif not outcome.outdated:
             problem = outcome.error or outcome.refusals[0].message
             log.warning(
@@ -178,9 +177,14 @@ class Controller(Generic[P, O]):
                 problem=str(problem),
                 again_seconds=self._queue.retry(key),
             )
+            self._wake(key, plan.deadline_at)
         else:
             # The newer version is on its way and brings a turn with it; this is only in case it is not.
             self._queue.add(key, GATE_LOOK_SECONDS)
+
+    def _wake(self, key: Key, at: datetime | None) -> None:
+        if at is not None:
+            self._queue.add(key, max(0.0, (at - self._now()).total_seconds()))
 
     def _is_gate_shut(self, key: Key, uid: str, memory: Recollection) -> bool:
         behind = self._gate.behind(uid)

@@ -161,11 +161,12 @@ class Executor:
         missing = {
             name: value
             for name, value in labels.items()
-            if (name not in marks and found_labels.get(name) != value)
-            or (name in marks and marks[name] is None and action.or_unmarked)
+            if found_labels.get(name) != value
+            and (name not in marks or (marks[name] is None and action.or_unmarked))
         }
         if missing:
-            # Without them our watch would not show it, also if it is an older one that has to go first.
+            # Without them our watch would not show it, also if it is an older one that has to go first. Only
+            # as it was found: another manager may have marked it since.
             body = {"metadata": {"labels": missing, "resourceVersion": found.metadata.resource_version}}
             await self._patch(Patch(Target.of(action.resource, found), body, purpose="label"), owner_uid)
         else:
@@ -203,7 +204,9 @@ class Executor:
         try:
             result = await self._cluster.patch(target, body, subresource="status")
         except (Conflict, NotFound) as error:
-            # Gone, perhaps; or its kind is not served for a moment. Nothing that follows may be done yet.
+            if isinstance(error, NotFound):
+                # Gone, perhaps; or its kind is not served for a moment. Nothing that follows may be done yet.
+                log.info("status was not taken", problem=str(error))
             self._gate.outdated(owner_uid, target)
             raise Conflict(str(error)) from error
         self._gate.wrote(owner_uid, target.resource, result)

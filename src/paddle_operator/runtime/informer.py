@@ -207,7 +207,8 @@ class Informer(Generic[T]):
         if text != self.trouble or now - self._told_error_at >= REMIND_SECONDS:
             self._told_error_at = now
             self._log.warning("cannot follow", error=text, again_seconds=again_seconds, **self._hint(error))
-        self._error = error
+        # Its traceback would keep the frames alive, and in them a list that was read in part.
+        self._error = error.with_traceback(None)
 
     def _forget_trouble(self) -> None:
         if self._error is not None:
