@@ -70,10 +70,10 @@ Paddle's processes wait for each other without any limit (`Waiting peer start...
 - Their ports are chosen at random: a NetworkPolicy must allow all ports between the pods of a job.
 - A script that trains on some ranks only, or that ends early on one, lets the others wait.
 - With gloo (no GPU) all fail when one of them is slower than 30 seconds between two collective operations.
-- With parameter servers in geo mode (`a_sync`, `k_steps` above 0), two or more workers now and then miss each other for ever in
-  `fleet.init_worker()`, mostly on a busy machine: a worker says `InitSparse` and no worker goes on. The first
-  server of Paddle 3.0.0 then waits in its barrier for one that its peer has overtaken, with an operator or without. Suspend the job and
-  resume it, and give servers `resources.requests.cpu`.
+- With parameter servers in geo mode (`a_sync`, `k_steps` above 0) workers now and then miss each other for
+  ever in `fleet.init_worker()`, mostly on a busy machine: one says `InitSparse`, and none goes on. The first
+  server of Paddle 3.0.0 then waits in its barrier for one that its peer has overtaken, with an operator or
+  without. Suspend the job and resume it, and give servers `resources.requests.cpu`.
 
 `runPolicy.activeDeadlineSeconds` bounds what such a job costs.
 """

@@ -155,6 +155,9 @@ def complaints(case: Case, life: Life, calm: Life) -> list[str]:
     wrong += ["phase or counts are wrong"] * (not life.is_right)
     wrong += [f"logged {line}" for line in life.log if line["level"] in {"error", "critical"}]
     wrong += ["the log is not seen"] * (not life.log)
+    # Else some of its writes are never the one to which harm is done.
+    is_unknown = WHOLE and len(calm.writes) > job.most_writes
+    wrong += [f"{len(calm.writes)} writes, {job.most_writes} are known of"] * is_unknown
     due = HARMS[case.harm].due or job.least_writes
     must_strike = case.harm != CALM and case.number <= due
     wrong += [f"not struck: only {len(life.writes)} writes"] * (must_strike and not life.struck)

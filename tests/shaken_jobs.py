@@ -114,7 +114,7 @@ class ShakenJob:
     @property
     def most_writes(self) -> int:
         """Of how many pods run, say, more is told if the machine is slow."""
-        return self.least_writes + 3
+        return self.least_writes + 6
 
     def is_right(self, job: PaddleJob | None) -> bool:
         if job is None:

@@ -9,28 +9,28 @@ from paddle_operator.api.core import ConfigMap, Pod
 from paddle_operator.api.meta import Key
 from paddle_operator.api.names import ANNOTATION_NUDGE
 from paddle_operator.api.paddlejob import PaddleJob, Role
-from paddle_operator.api.resources import CONFIG_MAPS, PODS, AnyResource
+from paddle_operator.api.resources import AnyResource
 from paddle_operator.app import PaddleJobManager
 from paddle_operator.cluster import NotFound
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.runtime.controller import Recollection
 
+Stored = Pod | ConfigMap | PaddleJob
+
 
 class Server:
     """Has these, and nothing else."""
 
-    def __init__(self, *stored: Pod | ConfigMap) -> None:
-        self._pods = {one.metadata.key: one for one in stored if isinstance(one, Pod)}
-        self._maps = {one.metadata.key: one for one in stored if isinstance(one, ConfigMap)}
+    def __init__(self, *stored: Stored) -> None:
+        self._stored: dict[Any, Stored] = {(type(one), one.metadata.key): one for one in stored}
 
-    async def get(self, resource: AnyResource, key: Key) -> Any:
-        kind: dict[AnyResource, Any] = {PODS: self._pods, CONFIG_MAPS: self._maps}
-        if key not in kind.get(resource, {}):
+    async def get(self, resource: AnyResource, key: Key) -> Stored:
+        if (resource.type, key) not in self._stored:
             raise NotFound(f"{resource} {key}")
-        return kind[resource][key]
+        return self._stored[resource.type, key]
 
 
-async def gathered(job: PaddleJob, *cached: Pod, stored: tuple[Pod | ConfigMap, ...]) -> Observed:
+async def gathered(job: PaddleJob, *cached: Pod, stored: tuple[Stored, ...]) -> Observed:
     manager = PaddleJobManager(Server(*stored), "team", now=lambda: NOW + make.seconds(30))  # type: ignore[arg-type]
     for pod in cached:
         manager._pods.store.put(pod)
@@ -72,6 +72,14 @@ async def test_a_map_without_its_label_is_looked_for_once_the_last_old_pod_turns
     seen = await gathered(new, gone, stored=(map_of_old,))
     assert seen.config_map == map_of_old
     assert seen.leftovers == (map_of_old,)
+
+
+async def test_a_map_of_a_later_try_is_no_leftover_but_says_that_we_are_late() -> None:
+    """Another manager has begun that try, and no watch has shown us: its map is not ours to delete."""
+    old, new = (make.paddlejob(status={"attempt": attempt}) for attempt in (0, 1))
+    seen = await gathered(old, stored=(new, make.config_map(new)))
+    assert seen.job == new
+    assert seen.leftovers == ()
 
 
 async def test_nor_is_a_map_gone_for_which_pods_were_woken() -> None:

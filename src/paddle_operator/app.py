@@ -1,7 +1,7 @@
 """Wires it together: which kinds are followed, how a job is seen whole, who decides, who acts."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -153,10 +153,7 @@ class PaddleJobManager:
         key = job.metadata.key
         pods, config_map = self._pods.store.concerning(key), self._config_maps.store.get(key)
         children = (*pods, config_map) if config_map is not None else pods
-        if any(child.metadata.controlled_by(job.uid) and is_ahead(job, child) for child in children):
-            # Of a try that our picture of the job does not know yet.
-            newest = await self._look_up(PADDLE_JOBS, key)
-            job = newest if newest is not None and newest.uid == job.uid else job
+        job = await self._as_new_as(job, children)
         seen = Observed(
             job=job,
             now=self._now(),
@@ -174,7 +171,9 @@ class PaddleJobManager:
         if seen.config_map is None and not is_over and (is_first or were_woken(seen)):
             # Before the first pod a map of that name, whoever's it is, would start it with wrong peers. One
             # for which pods were woken may only hide: to take it for gone would cost them a restart.
-            seen = replace(seen, config_map=await self._look_up(CONFIG_MAPS, key))
+            config_map = await self._look_up(CONFIG_MAPS, key)
+            job = await self._as_new_as(job, () if config_map is None else (config_map,))
+            seen = replace(seen, job=job, config_map=config_map)
         if ports.are_due(seen) and not (not_served(job) or spec_problems(job)):
             free = self._neighbours.promises.to(job, self._neighbours.live_host_jobs())
             seen = replace(seen, free_host_port=free)
@@ -186,6 +185,13 @@ class PaddleJobManager:
         for question in (late_for_a_deadline(seen), unconfirmed_workers(seen)):
             seen = await self._with_answers(seen, question)
         return seen
+
+    async def _as_new_as(self, job: PaddleJob, children: Iterable[KubeObject]) -> PaddleJob:
+        """One of them may be of a try that our picture of the job does not know yet."""
+        if not any(child.metadata.controlled_by(job.uid) and is_ahead(job, child) for child in children):
+            return job
+        newest = await self._look_up(PADDLE_JOBS, job.metadata.key)
+        return newest if newest is not None and newest.uid == job.uid else job
 
     async def _without_gone_pods(self, seen: Observed) -> Observed:
         """One that should be gone, perhaps is: only a watch that is late would say otherwise.

@@ -200,17 +200,14 @@ async def test_a_status_that_was_not_written_does_not_count_as_written(bench: Be
     assert not outcome.wrote_status
 
 
-async def test_who_is_gone_already_needs_no_label(bench: Bench) -> None:
+@pytest.mark.parametrize("action", [delete("p"), patch("p")], ids=["delete", "patch"])
+async def test_who_is_gone_already_is_not_asked_for_again_before_the_cache_shows_it(
+    bench: Bench, action: Action
+) -> None:
+    bench.cluster.fail("delete", "p", NotFound("gone"))
     bench.cluster.fail("patch", "p", NotFound("gone"))
     bench.pods.put(pod("p", 3))
-    assert (await bench.execute((patch("p"),))).complete
-    assert bench.gate.behind(OWNER) == set()
-
-
-async def test_who_is_gone_already_is_not_deleted_again_before_the_cache_shows_it(bench: Bench) -> None:
-    bench.cluster.fail("delete", "p", NotFound("gone"))
-    bench.pods.put(pod("p", 3))
-    assert (await bench.execute((delete("p"),))).complete
+    assert (await bench.execute((action,))).complete
     assert bench.gate.behind(OWNER) == {PODS}
     bench.pods.drop(key("p"))
     bench.pods.advance("4")

@@ -106,6 +106,17 @@ def what_changes_during_a_turn_waits_for_an_hour(patch: MonkeyPatch) -> None:
     patch.setattr(KeyQueue, "add", hard_of_hearing)
 
 
+@simulated(breaks={"the_end_is_told_soon"}, hunts=[("calm", "completes")])
+def whoever_changes_waits_for_half_a_minute(patch: MonkeyPatch) -> None:
+    """Its own turn comes at once, and what its pods do is looked at when it is convenient."""
+    sound = KeyQueue.add
+
+    def lazy(queue: Any, key: Key, delay_seconds: float = 0.0) -> None:
+        sound(queue, key, max(delay_seconds, 30.0 if key in queue._not_before else 0.0))
+
+    patch.setattr(KeyQueue, "add", lazy)
+
+
 @simulated(9, breaks={ANOTHER_END}, hunts=[("calm", "completes")])
 def only_the_job_itself_wakes_us(patch: MonkeyPatch) -> None:
     def follow(self: Any, resource: Resource[Any], store: Store[Any], selector: str = "") -> Informer[Any]:

@@ -213,7 +213,7 @@ def an_error_that_does_not_pass_is_never_said(patch: MonkeyPatch) -> None:
     patch.setattr(controller, "FAILURES_BEFORE_SAID", 1_000_000)
 
 
-@tabled(29, fails=[EXECUTOR + "test_who_is_gone_already_is_not_deleted_again_before_the_cache_shows_it"])
+@tabled(29, fails=[EXECUTOR + "test_who_is_gone_already_is_not_asked_for_again_before_the_cache_shows_it"])
 def who_is_gone_is_deleted_again_and_again(patch: MonkeyPatch) -> None:
     async def stubborn(self: Executor, action: Delete, owner_uid: str) -> None:
         await self._cluster.delete(action.target, as_seen=action.as_seen, force=action.force)

@@ -11,9 +11,11 @@ from math import inf
 import pytest
 from seeded_bugs import ANOTHER_END, BUGS, Bug, Level
 from simulator import invariants
+from simulator.cases import tried
 from simulator.faults import ClockJump, CrashAt, Faults, LateChange, Moment, RefusedFor, StaleList, faults
 from simulator.life import live
 from simulator.oracle import end_of, undisturbed
+from simulator.sweeps import GROUPS
 from simulator.workloads import LIVES
 
 from paddle_operator.api.resources import PADDLE_JOBS, PODS
@@ -64,6 +66,22 @@ def hunt(kind: str, name: str) -> Iterator[set[str]]:
         life = live(LIVES[name], planned)
         broken = {one.invariant.__name__ for one in life.witness.violations}
         yield broken if end_of(life) == undisturbed(name)[1] else {*broken, ANOTHER_END}
+
+
+@pytest.mark.parametrize(
+    ("group", "life", "bug"),
+    [
+        ("second-leader", "restarts", "the_gate_opens_when_its_patience_ends"),
+        ("broken-watches", "completes", "gone_is_taken_for_a_cut"),
+        ("edits", "restarts", "nobody_looks_for_what_no_watch_shows"),
+    ],
+)
+def test_a_group_that_no_hunt_needs_sees_what_a_plain_test_sees(
+    group: str, life: str, bug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [*GROUPS[group].cases(life)]
+    BUGS[bug].seed(monkeypatch)
+    assert any(tried(case).broken for case in cases)
 
 
 def test_every_invariant_is_broken_by_some_bug() -> None:

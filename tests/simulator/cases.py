@@ -19,15 +19,17 @@ LASTING_CONDITIONS = {"Created", "Completed", "Failed"}
 
 # A create has no precondition: who has not seen yet that the other one has ended a try, and deleted what was
 # made for it, may make some of that again. It is gone as soon as he has; that is checked in the end.
-BESIDE_ANOTHER_LEADER = frozenset(
+MADE_TOO_LATE = frozenset(
     {
-        # All pods of a try that is over, which find each other at new addresses.
-        "all_pods_of_a_job_were_told_the_same",
         # A worker, where servers are deleted already.
         "servers_are_made_before_workers",
         # A pod, where the list of its peers is deleted.
         "what_names_lead_to_stands_before_the_pod",
-        # A pod, where the next try has begun.
+    }
+)
+BESIDE_ANOTHER_LEADER = frozenset(
+    {
+        # What was made too late is not seen by the one who makes the next try.
         "tries_do_not_overlap",
         # No create, but the same: two statuses are written at once, and nothing compares them. The scheduler
         # does, as pods declare their ports: they find no common node.
@@ -88,7 +90,13 @@ def broken_in(life: Life, case: Case) -> str:
 
 
 def violations_in(life: Life, case: Case) -> list[Violation]:
-    return [one for one in life.witness.violations if one.invariant.__name__ not in case.waived]
+    late = MADE_TOO_LATE if case.faults.of(SecondLeader) else frozenset[str]()
+    return [
+        one
+        for one in life.witness.violations
+        if one.invariant.__name__ not in case.waived
+        and not (one.is_for_an_old_try and one.invariant.__name__ in late)
+    ]
 
 
 def different(life: Life, case: Case) -> Iterable[str]:

@@ -80,6 +80,8 @@ class Connection:
         self._knows = Knowledge(name)
         self._silent: set[AnyResource] = set()
         self._broken: dict[AnyResource, Breakage] = {}
+        self._forgotten: set[AnyResource] = set()
+        """Kinds of which the server knows no version any more that we were told: only a list helps."""
         """What the next watch of a kind will find."""
         self.clock = SteadyClock(self._wall, _now)
 
@@ -290,6 +292,8 @@ class Connection:
         await self._history.reach(self._history.version + int(late.changes))
 
     def _break(self, resource: AnyResource, how: Breakage) -> None:
+        if how in {Breakage.ERROR, Breakage.FORGOTTEN}:
+            self._forgotten.add(resource)
         if how is Breakage.ERROR:
             raise error_from(TOO_OLD)
         self._broken[resource] = how
@@ -297,15 +301,15 @@ class Connection:
             raise Unreachable("the connection was closed")
 
     def _taken_up_from(self, resource: AnyResource, since: str) -> str:
-        match self._broken.pop(resource, None):
-            case Breakage.FORGOTTEN:
-                raise error_from(TOO_OLD)
-            case Breakage.AGAIN:
-                told = [one.version for one in self._history.entries if one.resource == resource]
-                return str(max((version for version in told if version <= int(since)), default=1) - 1)
+        if resource in self._forgotten:
+            raise error_from(TOO_OLD)
+        if self._broken.pop(resource, None) is Breakage.AGAIN:
+            told = [one.version for one in self._history.entries if one.resource == resource]
+            return str(max((version for version in told if version <= int(since)), default=1) - 1)
         return since
 
     async def _listing(self, resource: Resource[T], scope: Scope) -> Listing[T]:
+        self._forgotten.discard(resource)
         asked = [one for one in self._witness.requests if (one.verb, one.resource) == ("list", resource)]
         processes = [id(one.process) for one in asked]
         is_first, here = processes.count(id(self._knows)) == 1, (resource, len({*processes}))

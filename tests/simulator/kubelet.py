@@ -148,14 +148,16 @@ class Kubelet:
         await self._report(pod, "Running", {"running": {}})
 
     def _begin_training(self) -> None:
-        """Of each job of which all pods run, and find each other."""
+        """Of each job of which all pods run, were told the same, and find each other."""
         jobs: dict[tuple[str, int], list[Manifest]] = {}
         for pod in self.history.of_kind(PODS).values():
             if pod["metadata"]["uid"] in self.started:
                 jobs.setdefault((owner_of(pod), attempt_of(pod)), []).append(pod)
         for job, pods in jobs.items():
-            hosts = self.started[pods[0]["metadata"]["uid"]].hosts
-            if job in self._trained or len(pods) != len(hosts) or not all(map(self._is_found, hosts)):
+            first, *others = (self.started[pod["metadata"]["uid"]].hosts for pod in pods)
+            if job in self._trained or len(pods) != len(first) or any(hosts != first for hosts in others):
+                continue
+            if not all(self._is_found(host, pods) for host in first):
                 continue
             self._trained.add(job)
             for pod in pods:
@@ -164,11 +166,11 @@ class Kubelet:
                 if (seconds := _in_try(self.run_seconds.get(pod["metadata"]["name"], usual), pod)) < inf:
                     self._due[pod["metadata"]["uid"]] = _now() + seconds
 
-    def _is_found(self, host: str) -> bool:
-        """An address, or a name for which a service has a pod that has an address."""
+    def _is_found(self, host: str, peers: Iterable[Manifest]) -> bool:
+        """The address of a peer, or a name for which a service has a pod that has an address."""
         name = host.partition(".")[0]
         if name.isdecimal():
-            return True
+            return host in {self.addresses[pod["metadata"]["uid"]] for pod in peers}
         service = self.history.of_kind(SERVICES).get(name)
         return service is not None and any(
             service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paddle_operator.api.meta import Key, Manifest
-from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.api.resources import AnyResource
+from paddle_operator.api.names import COMPLETED
+from paddle_operator.api.paddlejob import PaddleJob, Phase
+from paddle_operator.api.resources import PADDLE_JOBS, AnyResource
 from paddle_operator.cluster import ApiError
 from paddle_operator.memory.history import Entry
-from simulator.history import Objects, TrueHistory, key_of
+from simulator.history import FINAL, Objects, TrueHistory, attempt_of, key_of, owner_of
 
 WRITES = frozenset({"create", "patch", "delete"})
 
@@ -84,6 +85,20 @@ class Change:
     """None: made by somebody else."""
     objects: Objects
 
+    @property
+    def is_for_an_old_try(self) -> bool:
+        """Something is made for a job that is gone, over or suspended, or that has begun anew since."""
+        made = self.entry.after
+        if made is None or self.entry.before is not None or not owner_of(made):
+            return False
+        jobs = (one for (kind, _), one in self.objects.items() if kind == PADDLE_JOBS)
+        gone: Manifest = {"phase": COMPLETED}
+        status: Manifest = next(
+            (job.get("status", {}) for job in jobs if job["metadata"]["uid"] == owner_of(made)), gone
+        )
+        is_over = status.get("phase") in {*FINAL, Phase.SUSPENDED}
+        return is_over or attempt_of(made) < int(status.get("attempt", 0))
+
     def __str__(self) -> str:
         document = self.entry.after or self.entry.before
         assert document is not None
@@ -100,6 +115,8 @@ class Violation:
     invariant: Callable[..., bool]
     told_until: int
     """So much of the story had happened."""
+    is_for_an_old_try: bool = False
+    """By something that was made too late, and has to go again."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +229,8 @@ class Witness:
     def _judge(self, invariants: Sequence[Callable[..., bool]], *facts: object) -> None:
         for invariant in invariants:
             if not invariant(*facts):
-                self.violations.append(Violation(invariant, len(self.scenes)))
+                is_old = any(isinstance(fact, Change) and fact.is_for_an_old_try for fact in facts)
+                self.violations.append(Violation(invariant, len(self.scenes), is_old))
 
 
 @dataclass(frozen=True)

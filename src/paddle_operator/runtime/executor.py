@@ -180,6 +180,8 @@ class Executor:
         try:
             result = await self._cluster.patch(action.target, body)
         except NotFound:
+            # Gone, and so perhaps its job: until the cache shows it, we would go on as if they were there.
+            self._gate.deleted(owner_uid, action.target, at_once=True)
             return
         self._gate.wrote(owner_uid, action.target.resource, result)
 

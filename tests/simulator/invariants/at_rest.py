@@ -42,6 +42,9 @@ RESTART_SECONDS = 2.0
 LONGEST_BACKOFF_SECONDS = 60.0
 # A refused write is tried again, an edit is taken back.
 FEW_SECONDS = 5.0
+# Whoever is told that an object has moved on waits to be shown how, and then lists it.
+CONFLICT_SECONDS = 12.0
+TURNS_TO_AN_END = 3
 
 
 def it_comes_to_rest(life: "Life") -> bool:
@@ -71,10 +74,16 @@ def everybody_is_counted(life: "Life") -> bool:
 
 
 def all_pods_of_a_job_were_told_the_same(life: "Life") -> bool:
-    """8: all pods of one attempt carry the same endpoint list."""
+    """8: all pods of one attempt carry the same endpoint list.
+
+    A second leader may make pods of a try that is over: they find each other at new addresses, and go.
+    """
+    last = {job["metadata"]["uid"]: job["status"].get("attempt", 0) for job in life.jobs.values()}
+    are_two = bool(life.faults.of(SecondLeader))
     told = {
         (owner_of(start.pod), attempt_of(start.pod), str(start.told))
         for start in life.kubelet.started.values()
+        if not (are_two and attempt_of(start.pod) < last.get(owner_of(start.pod), 0))
     }
     return len(told) == len({(owner, attempt) for owner, attempt, _ in told})
 
@@ -252,6 +261,30 @@ def _timed(life: "Life") -> Iterator[tuple[float, float]]:
                 yield policy["startDeadlineSeconds"], change.at
 
 
+def the_end_is_told_soon(life: "Life") -> bool:
+    """25: a job is called Completed when its last worker has ended; later only by what a fault takes."""
+    late = SLACK + sum(map(_seconds_lost_by, life.witness.struck))
+    late += CONFLICT_SECONDS * len(life.witness.refusals)
+    late += TURNS_TO_AN_END * STEPS_OF_A_TURN * life.schedule.longest_step
+    return all(told - ended <= late for ended, told in _completions(life))
+
+
+def _completions(life: "Life") -> Iterator[tuple[float, float]]:
+    """Of each job that is called Completed: when its last worker ended, and when that was written."""
+    ended: dict[str, float] = {}
+    told: dict[str, float] = {}
+    for change in life.witness.changes:
+        before, after = change.entry.before or {}, change.entry.after or {}
+        was, phase = (one.get("status", {}).get("phase") for one in (before, after))
+        if was == phase:
+            continue
+        if change.entry.resource == PODS and phase == "Succeeded":
+            ended[owner_of(after)] = change.at
+        elif change.entry.resource == PADDLE_JOBS and phase == "Completed":
+            told[after["metadata"]["uid"]] = change.at
+    return ((ended[uid], at) for uid, at in told.items() if uid in ended)
+
+
 def nothing_fails_unforeseen(life: "Life") -> bool:
     """21: never an uncaught exception."""
     return not [line for line in life.log if line["log_level"] in {"error", "critical"}]
@@ -285,6 +318,7 @@ AT_REST = (
     events_are_few,
     nothing_happens_before_its_time,
     deadlines_are_kept,
+    the_end_is_told_soon,
     nothing_fails_unforeseen,
     no_secret_is_logged,
     a_goal_is_reached_in_few_turns,
