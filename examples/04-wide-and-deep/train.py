@@ -10,11 +10,14 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import paddle
 from paddle import nn, static
 from paddle.distributed import fleet
+from paddle.distributed.communicator import Communicator
+from paddle.distributed.ps.the_one_ps import BarrierTable
 
 STEPS = int(os.environ.get("STEPS", "200"))
 EPOCH = 50  # steps
@@ -67,6 +70,28 @@ def wait_for_servers() -> None:
             time.sleep(0.2)
 
 
+def begin_in_turn() -> None:
+    """The first worker hands its parameters to the servers, then the others fetch them.
+
+    Paddle keeps this order by a barrier on the first server. There a worker that is slow to wake up may be
+    overtaken, and then all wait for ever. So that barrier lets everybody pass here, and gloo keeps the order.
+    """
+    describe, init_params = BarrierTable._set, Communicator.init_params  # noqa: SLF001
+
+    def describe_for_one(table: BarrierTable, description: Any) -> None:
+        describe(table, description)
+        description.common.trainer_num = 1
+
+    def init_in_turn(communicator: Communicator, parameters: Any) -> None:
+        if not fleet.is_first_worker():
+            fleet.util.barrier()
+        init_params(communicator, parameters)
+        if fleet.is_first_worker():
+            fleet.util.barrier()
+
+    BarrierTable._set, Communicator.init_params = describe_for_one, init_in_turn  # noqa: SLF001
+
+
 def train(loss: static.Variable) -> None:
     worker = fleet.worker_index()
     executor = static.Executor(paddle.CPUPlace())
@@ -93,6 +118,7 @@ def main() -> None:
     fleet.init(is_collective=False)  # by the variables that the operator has set
     if not fleet.server_num():
         sys.exit("no parameter servers: start this script with `paddle-operator run job.yaml`, not by itself")
+    begin_in_turn()
     strategy = fleet.DistributedStrategy()
     strategy.a_sync = True  # workers do not wait for each other
     strategy.a_sync_configs = {"k_steps": EXCHANGE}
