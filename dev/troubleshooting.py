@@ -73,7 +73,8 @@ Paddle's processes wait for each other without any limit (`Waiting peer start...
 - With parameter servers in geo mode (`a_sync`, `k_steps` above 0) workers now and then miss each other for
   ever in `fleet.init_worker()`, mostly on a busy machine: one says `InitSparse`, and none goes on. The first
   server of Paddle 3.0.0 then waits in its barrier for one that its peer has overtaken, with an operator or
-  without. Suspend the job and resume it, and give servers `resources.requests.cpu`.
+  without. Suspend the job and resume it; `begin_in_turn` in
+  [train.py](../../examples/04-wide-and-deep/train.py) does without that barrier.
 
 `runPolicy.activeDeadlineSeconds` bounds what such a job costs.
 """
