@@ -107,12 +107,12 @@ def different(life: Life, case: Case) -> Iterable[str]:
         {name: _sorted(_without(one, {*_names_but(name, case)})) for name, one in end.items()}
         for end in (end_of(life), calm(life.workload).end)
     )
-    costs = tuple(f"{deed.to[0]} " for deed in case.deeds if deed.costs)
+    costs = {called(deed.to) for deed in case.deeds if deed.costs}
     # What has lost its labels is left behind, until its job goes.
-    left = {called(deed.to) for deed in case.deeds if deed.costs} - wanted.keys()
+    left = costs - wanted.keys()
     return differences(
         {name: one for name, one in found.items() if name not in left},
-        {name: one for name, one in wanted.items() if name in found or not name.startswith(costs)},
+        {name: one for name, one in wanted.items() if name in found or name not in costs},
     )
 
 

@@ -68,7 +68,7 @@ class Deed:
     but: Fields = field(default_factory=dict)
     """What may be otherwise in the end; of conditions that say how a job ended only the words."""
     costs: bool = False
-    """Children of the kind to which it is done may be missing in the end."""
+    """What it is done to may be missing in the end."""
     begins_anew: bool = False
     """The job has to be one that does in each try what it does in the first."""
     ends_it: bool = False

@@ -124,8 +124,10 @@ def _is_cleaned_up(life: "Life", job: Manifest) -> bool:
         for kind in (PODS, SERVICES)
     }
     pods = [pod for pod in own[PODS] if trains(pod)]
+    if job["status"]["phase"] == "Suspended":
+        return all(pod["metadata"]["uid"] in life.kubelet.lost for pod in pods)
     if job["status"]["phase"] not in FINAL:
-        return True  # it waits: for its user, or for a node that is gone
+        return True  # it waits for a node that is gone
     if job["status"].get("phase") in cleaned.get(policy, {"Completed"}):
         return not pods and not own[SERVICES]
     ended = all(pod["status"]["phase"] in {"Succeeded", "Failed"} for pod in pods)
