@@ -220,7 +220,8 @@ class PaddleJobManager:
         if asked_at is None or not asked_at <= seen.now < asked_at + LOOK_AGAIN_AFTER:
             keys = [Key(job.namespace, name) for name in names]
             missing = tuple([key.name for key in keys if await self._look_up(CONFIG_MAPS, key) is None])
-            self._asked_for_maps[job.key] = seen.now, missing
+            if self._jobs.store.get(job.key) is not None:  # it may have gone meanwhile
+                self._asked_for_maps[job.key] = seen.now, missing
         return replace(seen, missing_config_maps=missing)
 
     async def _with_hidden_pods(self, seen: Observed) -> Observed:

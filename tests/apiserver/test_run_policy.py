@@ -299,6 +299,7 @@ class TestAJobThatDoesNotStart:
         assert "0/1 nodes are available: 1 Insufficient cpu" in message(job, "Running")
         assert "worker 0 (pod resnet-worker-0)" in message(job, "Running")
         assert job.status.phase == "Pending"
+        world.stop_managers()  # who has ended has also told what it wrote
         assert ("Warning", "Unschedulable") in await world.events("resnet")
 
     async def test_says_what_its_kubelet_says_of_an_image_and_takes_it_back_when_it_runs(

@@ -9,7 +9,7 @@ from plans import actions, changes
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import LABEL_ATTEMPT
-from paddle_operator.api.paddlejob import PaddleJob
+from paddle_operator.api.paddlejob import PaddleJob, Role
 from paddle_operator.paddlejob.deadlines import late_for_a_deadline
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.paddlejob.reconcile import reconcile
@@ -120,6 +120,12 @@ def test_a_deadline_wakes_us_also_if_nothing_else_happens(
     assert plan.wake_at == plan.deadline_at == NOW + seconds(wake)
 
 
+def test_a_deadline_wakes_us_also_while_something_of_an_older_try_does_not_go() -> None:
+    late = job({**RUNNING, "attempt": 1}, activeDeadlineSeconds=60)
+    left = make.pod(late, 0, "Running", metadata={"labels": {LABEL_ATTEMPT: "0"}})
+    assert reconcile(make.observed(late, left)).deadline_at == NOW + seconds(61)
+
+
 def test_a_deadline_that_is_past_wakes_nobody_while_something_of_an_older_try_is_left() -> None:
     """Its pods have all ended well; but one that was made too late for the try before does not go."""
     held = {"labels": {LABEL_ATTEMPT: "0"}, "deletionTimestamp": NOW.isoformat(), "finalizers": ["a.org/b"]}
@@ -141,6 +147,23 @@ def test_who_may_have_been_quicker_than_our_watch_is_asked_first(
     policy: Manifest, status: Manifest, phases: tuple[str, ...], asked: tuple[str, ...]
 ) -> None:
     assert late_for_a_deadline(at(61, job(status, **policy), *phases)).pods == asked
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "asked"),
+    [
+        ({"activeDeadlineSeconds": 60}, RUNNING, ("resnet-worker-0",)),
+        ({"startDeadlineSeconds": 60}, {"phase": "Starting"}, ("resnet-ps-0", "resnet-worker-0")),
+    ],
+)
+def test_of_servers_it_matters_that_they_have_started_and_not_that_they_end(
+    policy: Manifest, status: Manifest, asked: tuple[str, ...]
+) -> None:
+    late = make.paddlejob(workers=1, ps=make.role(1), status=status, runPolicy=policy)
+    phase = "Running" if status is RUNNING else "Pending"
+    pods = make.pod(late, 0, phase, role=Role.PS), make.pod(late, 0, phase)
+    seen = make.observed(late, *pods, config_map=make.config_map(late), now=NOW + seconds(61))
+    assert late_for_a_deadline(seen).pods == asked
 
 
 def ended(after: float, ttl: int | None) -> Plan:

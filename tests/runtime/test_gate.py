@@ -150,6 +150,19 @@ def test_a_delete_of_what_the_cache_never_shows_is_seen_when_it_has_come_past_it
     assert caches.gate.behind(ME) == set()
 
 
+@pytest.mark.parametrize("deletion_timestamp", [None, "2026-11-18T00:00:00Z"], ids=["alive", "going"])
+def test_that_something_was_not_found_is_disproved_by_a_fresh_list(
+    caches: Caches, deletion_timestamp: str | None
+) -> None:
+    """A server that does not know a kind for a moment says so of what is there."""
+    shown = pod("a-0", 5, deletion_timestamp=deletion_timestamp)
+    caches.pods.replace([shown], 5)
+    caches.gate.deleted(ME, Target.of(PODS, shown), at_once=True)
+    assert caches.gate.behind(ME) == {PODS}
+    caches.pods.replace([shown], 6)
+    assert caches.gate.behind(ME) == set()
+
+
 def test_what_was_seen_once_is_not_asked_again(caches: Caches) -> None:
     caches.pods.advance("5")
     caches.gate.deleted(ME, Target.of(PODS, pod("a-0", 5)))

@@ -1,6 +1,8 @@
 """List once, then follow: what the cache holds, and how often the server is asked, in virtual time."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -192,11 +194,12 @@ async def test_a_server_that_refuses_lists_is_asked_less_and_less(watcher: Watch
 
 
 async def test_a_list_that_was_read_in_part_is_not_kept_with_its_error(watcher: Watcher) -> None:
-    watcher.script.lists = [Unreachable("cut")]
-    await watcher.run_for(1)
-    assert watcher.informer.trouble == "cut"
-    assert watcher.informer._error is not None
-    assert watcher.informer._error.__traceback__ is None
+    watcher.script.lists = [Unreachable("cut"), Unreachable("cut")]
+    error = weakref.ref(watcher.script.lists[0])
+    await watcher.run_for(0.1)
+    assert (watcher.informer.trouble, len(watcher.times("list"))) == ("cut", 1)
+    gc.collect()
+    assert error() is None
 
 
 async def test_a_watch_that_works_again_ends_the_back_off(watcher: Watcher) -> None:

@@ -10,7 +10,7 @@ from pytest import MonkeyPatch  # noqa: PT013 (it is in every line here)
 from paddle_operator import app
 from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import Key, KubeObject, ObjectMeta, Unreadable
-from paddle_operator.api.resources import Resource
+from paddle_operator.api.resources import Resource, Target
 from paddle_operator.cluster import ApiError, Scope
 from paddle_operator.kube import client, errors
 from paddle_operator.runtime import informer
@@ -37,6 +37,17 @@ def gate_is_always_open(patch: MonkeyPatch) -> None:
 @simulated(29, breaks={"nothing_is_deleted_twice"}, hunts=[LATE])
 def gate_forgets_deletes(patch: MonkeyPatch) -> None:
     patch.setattr(CacheGate, "deleted", lambda *_: None)
+
+
+@tabled(fails=["tests/runtime/test_gate.py::test_that_something_was_not_found_is_disproved_by_a_fresh_list"])
+def what_was_not_found_once_is_waited_for_for_ever(patch: MonkeyPatch) -> None:
+    sound = CacheGate._is_shown_alive
+
+    def stubborn(gate: Any, target: Target, lists: int | None) -> bool:
+        shown = gate._stores[target.resource].get(target.key)
+        return sound(gate, target, lists) or (shown is not None and not shown.metadata.terminating)
+
+    patch.setattr(CacheGate, "_is_shown_alive", stubborn)
 
 
 @tabled(

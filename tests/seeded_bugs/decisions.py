@@ -56,6 +56,16 @@ def what_is_removed_is_left_out_of_the_patch(patch: MonkeyPatch) -> None:
     patch.setattr(plan.merge_patch, "__code__", changes_only.__code__)
 
 
+@tabled(24, fails=[CONTROLLER + "TestAFailure::test_of_a_plan_does_not_hide_a_deadline"])
+def a_plan_that_failed_forgets_its_deadline(patch: MonkeyPatch) -> None:
+    sound = Controller._schedule
+
+    def forgetful(office: Any, key: Any, uid: str, plan: Plan, outcome: Any) -> None:
+        sound(office, key, uid, Plan(plan.steps, plan.wake_at), outcome)
+
+    patch.setattr(Controller, "_schedule", forgetful)
+
+
 @tabled(24, fails=[CONTROLLER + "test_a_turn_comes_when_the_plan_asks_for_it"])
 def a_plan_wakes_nobody(patch: MonkeyPatch) -> None:
     sound = Controller._schedule

@@ -49,6 +49,15 @@ def deadlines_pass_late(patch: MonkeyPatch) -> None:
     patch.setattr(reconcile, "active_until", late)
 
 
+@tabled(
+    fails=[
+        "tests/paddlejob/test_deadlines.py::test_of_servers_it_matters_that_they_have_started_and_not_that_they_end"
+    ]
+)
+def servers_are_asked_whether_they_have_ended(patch: MonkeyPatch) -> None:
+    patch.setattr(Observed, "workers", property(lambda seen: tuple(seen.slots)))
+
+
 @simulated(24, breaks={"nothing_happens_before_its_time"}, hunts=RUNS_TOO_LONG)
 def deadlines_count_from_birth(patch: MonkeyPatch) -> None:
     def since_birth(seen: Observed) -> Any:

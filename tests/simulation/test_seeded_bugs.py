@@ -75,6 +75,8 @@ def hunt(kind: str, name: str) -> Iterator[set[str]]:
         ("second-leader", "restarts", "the_gate_opens_when_its_patience_ends"),
         ("broken-watches", "completes", "gone_is_taken_for_a_cut"),
         ("edits", "restarts", "nobody_looks_for_what_no_watch_shows"),
+        ("refused-writes", "expires", "what_was_not_found_once_is_waited_for_for_ever"),
+        ("lasting-refusals", "does-not-start", "a_plan_that_failed_forgets_its_deadline"),
     ],
 )
 def test_a_group_that_no_hunt_needs_sees_what_a_plain_test_sees(

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paddle_operator.api.meta import Manifest
+from paddle_operator.api.resources import PADDLE_JOBS
 from simulator.deeds import DEEDS, Deed, called
-from simulator.faults import Faults, Interference, SecondLeader
+from simulator.faults import Faults, Interference, RefusedFor, SecondLeader
 from simulator.life import Life, Workload, live
 from simulator.oracle import ANOTHER_END, calm, differences, end_of
 from simulator.schedule import Schedule, Steady
@@ -60,6 +61,11 @@ class Case:
         beside = BESIDE_ANOTHER_LEADER if self.faults.of(SecondLeader) else frozenset()
         return frozenset[str]().union(beside, *(deed.waives for deed in self.deeds))
 
+    @property
+    def ends_before_all_is_made(self) -> bool:
+        """A deadline does not wait until what is refused is let in."""
+        return self.workload.has_deadline and bool(self.faults.of(RefusedFor))
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -107,6 +113,8 @@ def different(life: Life, case: Case) -> Iterable[str]:
         {name: _sorted(_without(one, {*_names_but(name, case)})) for name, one in end.items()}
         for end in (end_of(life), calm(life.workload).end)
     )
+    if case.ends_before_all_is_made:
+        return differences(_reasons(found), _reasons(wanted))
     costs = {called(deed.to) for deed in case.deeds if deed.costs}
     # What has lost its labels is left behind, until its job goes.
     left = costs - wanted.keys()
@@ -114,6 +122,15 @@ def different(life: Life, case: Case) -> Iterable[str]:
         {name: one for name, one in found.items() if name not in left},
         {name: one for name, one in wanted.items() if name in found or name not in costs},
     )
+
+
+def _reasons(end: Manifest) -> Manifest:
+    """Why each job ended, without who is to blame."""
+    jobs = {name: one["status"] for name, one in end.items() if name.startswith(PADDLE_JOBS.plural)}
+    return {
+        name: {"phase": one["phase"], "reason": one.get("failure", {}).get("reason")}
+        for name, one in jobs.items()
+    }
 
 
 def _names_but(name: str, case: Case) -> Iterator[str]:

@@ -19,7 +19,7 @@ from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import ANNOTATION_NUDGE, ANNOTATION_PEERS
 from paddle_operator.api.resources import CONFIG_MAPS, EVENTS, PADDLE_JOBS, PODS, SERVICES, AnyResource
 from simulator.cases import Case
-from simulator.faults import CrashAt, Fault, Faults
+from simulator.faults import CrashAt, Fault, Faults, HeldBack
 from simulator.life import Life, Workload, live
 from simulator.oracle import ANOTHER_END, calm, differences, end_of
 from simulator.schedule import Explorer
@@ -139,7 +139,8 @@ class Path:
             alternatives.append(None)
         chosen = alternatives[self._choose(len(alternatives), waiting)]
         if chosen is None:
-            self._held = self._held or next(actor for actor in waiting if " watches " in actor)
+            self._held = self._held or waiting[0]
+            witness.fault_lasts(HeldBack(self._held), f"held back: {self._held}")
             self._timers += 1
         return chosen
 

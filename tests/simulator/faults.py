@@ -41,6 +41,13 @@ class StaleList:
     changes: float
 
 
+@dataclass(frozen=True)
+class HeldBack:
+    """What this watch shows next waits while time goes on; chosen in a search, not planned."""
+
+    watch: str
+
+
 class Breakage(Enum):
     """What can happen to a watch instead of its next change; all that a real server or network does to it."""
 

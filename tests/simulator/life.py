@@ -69,6 +69,11 @@ class Workload:
         name: str = self.manifest["metadata"]["name"]
         return name
 
+    @property
+    def has_deadline(self) -> bool:
+        policy = self.manifest["spec"].get("runPolicy", {})
+        return not policy.keys().isdisjoint({"activeDeadlineSeconds", "startDeadlineSeconds"})
+
 
 @dataclass(frozen=True)
 class Life:

@@ -204,10 +204,12 @@ LASTING = ("forbidden", "invalid", "throttled", "slow")
 
 
 def lasting_refusals(life: str) -> Iterator[Plan]:
-    """All writes of a verb and kind are refused for minutes; but where a deadline does not wait for them."""
-    if {"activeDeadlineSeconds", "startDeadlineSeconds"} & {*ALL[life].manifest["spec"].get("runPolicy", ())}:
-        return
-    asked = dict.fromkeys((write.verb, write.resource) for write in _writes(life))
+    """All writes of a verb and kind are refused for minutes; but none that a deadline waits for."""
+    asked = dict.fromkeys(
+        (write.verb, write.resource)
+        for write in _writes(life)
+        if not (ALL[life].has_deadline and write.resource is PADDLE_JOBS)
+    )
     for (verb, kind), word in product(asked, LASTING):
         yield f"{verb} {kind.plural} {word}", (RefusedFor(verb, kind, _error(word), REFUSED_SECONDS),)
 

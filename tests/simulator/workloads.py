@@ -187,7 +187,7 @@ LIVES = {
     "stays-suspended": disturbed(suspend()),
     "runs-too-long": disturbed(waits=(inf,), activeDeadlineSeconds=60),
     "runs-too-long-after-a-restart": Workload(
-        job(policy="Always", activeDeadlineSeconds=60, backoffLimit=3),
+        job(policy="Always", activeDeadlineSeconds=70, backoffLimit=3),
         {"resnet-worker-1": (1, 0)},
         {"resnet-worker-0": inf, "resnet-worker-1": (5.0, inf)},
     ),

@@ -35,10 +35,11 @@ def late_for_a_deadline(seen: Observed) -> Question:
     failure = missed_deadline(seen, None)
     if failure is None or seen.job.run_policy.suspend:
         return Question()
-    helps = {Verdict.SUCCEEDED}
-    if failure.reason == START_DEADLINE:
-        helps.add(Verdict.RUNNING)
-    late = [name for name in seen.own if seen.verdicts[name] not in helps]
+    is_to_start = failure.reason == START_DEADLINE
+    helps = {Verdict.SUCCEEDED, Verdict.RUNNING} if is_to_start else {Verdict.SUCCEEDED}
+    # That a server still serves says nothing: it does until it is stopped.
+    asked = seen.slots if is_to_start else seen.workers
+    late = [name for name in asked if name in seen.own and seen.verdicts[name] not in helps]
     return Question(tuple(late), frozenset(helps))
 
 

@@ -281,8 +281,14 @@ class Observed:
         """
         if self.was_resized:
             return False
-        workers = [name for name, slot in self.slots.items() if slot.role is not Role.PS]
-        return bool(workers) and all(self.verdicts.get(name) is Verdict.SUCCEEDED for name in workers)
+        return bool(self.workers) and all(
+            self.verdicts.get(name) is Verdict.SUCCEEDED for name in self.workers
+        )
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The pods that decide how the job ends."""
+        return tuple(name for name, slot in self.slots.items() if slot.role is not Role.PS)
 
     @cached_property
     def _succeeded_before(self) -> frozenset[str]:

@@ -125,8 +125,9 @@ def _suspended(seen: Observed) -> Plan:
 
 def _swept(seen: Observed) -> Plan:
     status = swept_status(seen)
-    wake_at = _earliest(next_look(seen), _write_due(seen, status), *_deadlines(seen))
-    return _plan(*write_status(seen, status), sweep(seen), wake_at=wake_at)
+    deadline_at = _earliest(*_deadlines(seen))
+    wake_at = _earliest(next_look(seen), _write_due(seen, status), deadline_at)
+    return _plan(*write_status(seen, status), sweep(seen), wake_at=wake_at, deadline_at=deadline_at)
 
 
 def children(seen: Observed) -> tuple[Step, ...]:

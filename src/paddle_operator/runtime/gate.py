@@ -76,4 +76,4 @@ class CacheGate:
         if shown is None or shown.metadata.uid != target.uid:
             # One that was asked for by name has yet to come into the cache, and then to go.
             return store.progress < int(target.resource_version or 0)
-        return not shown.metadata.terminating or lists == store.lists
+        return not shown.metadata.terminating if lists is None else lists == store.lists

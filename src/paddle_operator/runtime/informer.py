@@ -82,7 +82,10 @@ class Informer(Generic[T]):
         self.store = store
         self.synced = asyncio.Event()
         self.scope = scope
-        self._error: ApiError | None = None
+        self.trouble = ""
+        """What is in the way of following now, if anything is. Only its words: an error keeps alive what was
+        at hand when it came, and that may be a long list that was read in part."""
+        self._is_forbidden = False
         self._told_error_at = 0.0
         self._cluster = cluster
         self._on_change = on_change
@@ -91,14 +94,9 @@ class Informer(Generic[T]):
         self._log = log.bind(kind=resource.kind, namespace=scope.namespace or "all")
 
     @property
-    def trouble(self) -> str:
-        """What is in the way of following now, if anything is."""
-        return str(self._error) if self._error is not None else ""
-
-    @property
     def is_refused(self) -> bool:
         """The server does not let us see any: there may be some, but for us there are none."""
-        return not self.synced.is_set() and isinstance(self._error, (Forbidden, NotFound))
+        return not self.synced.is_set() and self._is_forbidden
 
     async def run(self) -> None:
         state: State = Sync()
@@ -203,17 +201,17 @@ class Informer(Generic[T]):
 
     def _tell_trouble(self, error: ApiError, again_seconds: float) -> None:
         """Once, and again when it is another one, or lasts."""
-        text, now = str(error), asyncio.get_running_loop().time()
+        text, now = str(error) or type(error).__name__, asyncio.get_running_loop().time()
         if text != self.trouble or now - self._told_error_at >= REMIND_SECONDS:
             self._told_error_at = now
             self._log.warning("cannot follow", error=text, again_seconds=again_seconds, **self._hint(error))
-        # Its traceback would keep the frames alive, and in them a list that was read in part.
-        self._error = error.with_traceback(None)
+        self.trouble = text
+        self._is_forbidden = isinstance(error, (Forbidden, NotFound))
 
     def _forget_trouble(self) -> None:
-        if self._error is not None:
+        if self.trouble:
             self._log.info("follows again")
-        self._error = None
+        self.trouble = ""
 
     def _hint(self, error: ApiError) -> dict[str, str]:
         match error:

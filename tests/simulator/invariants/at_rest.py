@@ -5,14 +5,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.names import ACTIVE_DEADLINE, POD_LOST, START_DEADLINE
+from paddle_operator.api.names import ACTIVE_DEADLINE, POD_LOST, START_DEADLINE, pod_name
 from paddle_operator.api.paddlejob import CleanPodPolicy, PaddleJob
 from paddle_operator.api.resources import EVENTS, PADDLE_JOBS, PODS, SERVICES, AnyResource
+from paddle_operator.cluster import Conflict, NotFound
 from paddle_operator.runtime.events import BURST
 from paddle_operator.runtime.informer import SILENCE_SECONDS
 from simulator.faults import (
     BrokenWatch,
     CrashAt,
+    HeldBack,
     Interference,
     LateChange,
     RefusedFor,
@@ -42,7 +44,7 @@ RESTART_SECONDS = 2.0
 LONGEST_BACKOFF_SECONDS = 60.0
 # A refused write is tried again, an edit is taken back.
 FEW_SECONDS = 5.0
-# Whoever is told that an object has moved on waits to be shown how, and then lists it.
+# Whoever is told that an object has moved on, or is gone, waits to be shown how, and then lists it.
 CONFLICT_SECONDS = 12.0
 TURNS_TO_AN_END = 3
 
@@ -68,9 +70,21 @@ def everybody_is_counted(life: "Life") -> bool:
     return all(
         sum(job["status"].get(role, {}).get(name, 0) for name in COUNTERS) == slots
         for job in life.jobs.values()
-        if job["status"]["phase"] in FINAL and not _has_lost_a_pod(job)
-        for role, slots in Counter(role for role, _ in slots_of(job)).items()
+        if job["status"].get("phase") in FINAL and not _has_lost_a_pod(job)
+        for role, slots in _slots_to_fill(life, job).items()
     )
+
+
+def _slots_to_fill(life: "Life", job: Manifest) -> Counter[str]:
+    """By role. A deadline may pass before all pods are made."""
+    slots = slots_of(job)
+    if job["status"].get("failure", {}).get("reason") in {ACTIVE_DEADLINE, START_DEADLINE}:
+        entries = [change.entry for change in life.witness.changes if change.entry.resource == PODS]
+        this_try = (job["metadata"]["uid"], job["status"].get("attempt", 0))
+        pods = [entry.after for entry in entries if entry.after is not None]
+        made = {one["metadata"]["name"] for one in pods if (owner_of(one), attempt_of(one)) == this_try}
+        slots = [slot for slot in slots if pod_name(job["metadata"]["name"], *slot) in made]
+    return Counter(role for role, _ in slots)
 
 
 def all_pods_of_a_job_were_told_the_same(life: "Life") -> bool:
@@ -124,15 +138,15 @@ def _is_cleaned_up(life: "Life", job: Manifest) -> bool:
         for kind in (PODS, SERVICES)
     }
     pods = [pod for pod in own[PODS] if trains(pod)]
-    if job["status"]["phase"] == "Suspended":
+    if job["status"].get("phase") == "Suspended":
         return all(pod["metadata"]["uid"] in life.kubelet.lost for pod in pods)
-    if job["status"]["phase"] not in FINAL:
+    if job["status"].get("phase") not in FINAL:
         return True  # it waits for a node that is gone
     if job["status"].get("phase") in cleaned.get(policy, {"Completed"}):
         return not pods and not own[SERVICES]
     ended = all(pod["status"]["phase"] in {"Succeeded", "Failed"} for pod in pods)
     services = len(slots_of(job)) if intranet_of(job) == "Service" else 0
-    kept = len(slots_of(job)) - _has_lost_a_pod(job)
+    kept = _slots_to_fill(life, job).total() - _has_lost_a_pod(job)
     pods_are_kept = kept - _taken_away(life, job, PODS) <= len(pods) <= kept
     services_are_kept = services - _taken_away(life, job, SERVICES) <= len(own[SERVICES]) <= services
     return ended and pods_are_kept and services_are_kept
@@ -221,9 +235,14 @@ def nothing_happens_before_its_time(life: "Life") -> bool:
 
 def deadlines_are_kept(life: "Life") -> bool:
     """19 and 24: a deadline is noticed also if nothing else happens; later only by what a fault takes."""
-    late = SLACK + sum(map(_seconds_lost_by, life.witness.struck))
+    late = SLACK + _seconds_lost(life)
     late += STEPS_OF_A_TURN * life.schedule.longest_step + (0.0 if life.schedule.is_calm else STALL_SECONDS)
     return all(waited <= after + late for after, waited in _timed(life))
+
+
+def _seconds_lost(life: "Life") -> float:
+    moved_on = [error for _, error in life.witness.refusals if isinstance(error, (Conflict, NotFound))]
+    return sum(map(_seconds_lost_by, life.witness.struck)) + CONFLICT_SECONDS * len(moved_on)
 
 
 def _seconds_lost_by(fault: object) -> float:
@@ -231,11 +250,11 @@ def _seconds_lost_by(fault: object) -> float:
     match fault:
         case CrashAt():
             return RESTART_SECONDS
-        case LateChange() | BrokenWatch() | StaleList():
+        case LateChange() | HeldBack() | BrokenWatch() | StaleList():
             return SILENCE_SECONDS
-        case RefusedFor():
+        case RefusedFor() if fault.resource is PADDLE_JOBS:
             return fault.until_seconds + LONGEST_BACKOFF_SECONDS
-        case RefusedWrite() | Interference():
+        case RefusedWrite() | RefusedFor() | Interference():
             return FEW_SECONDS
     return 0.0
 
@@ -265,8 +284,7 @@ def _timed(life: "Life") -> Iterator[tuple[float, float]]:
 
 def the_end_is_told_soon(life: "Life") -> bool:
     """25: a job is called Completed when its last worker has ended; later only by what a fault takes."""
-    late = SLACK + sum(map(_seconds_lost_by, life.witness.struck))
-    late += CONFLICT_SECONDS * len(life.witness.refusals)
+    late = SLACK + _seconds_lost(life)
     late += TURNS_TO_AN_END * STEPS_OF_A_TURN * life.schedule.longest_step
     return all(told - ended <= late for ended, told in _completions(life))
 
