@@ -1,4 +1,4 @@
-"""The classes of bugs that operators have had, each with a real case (reliability-performance.md 2)."""
+"""The classes of bugs that operators have had, each with a real case."""
 
 from dataclasses import dataclass
 

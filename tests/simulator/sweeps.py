@@ -220,7 +220,7 @@ SLOWER = (0.0, 0.0004, 0.003, 0.03, 0.3, 1.7, 12.0)
 
 
 def second_leader(life: str) -> Iterator[Plan]:
-    """18: two managers act for the whole life."""
+    """Two managers act for the whole life."""
     for slower in SLOWER:
         # Until it decides, it has asked and heard: by then the job may be gone.
         if STEPS_TO_A_TURN * slower < _gone_at(life):
@@ -235,7 +235,7 @@ def _gone_at(life: str) -> float:
 
 
 def edits(life: str) -> Iterator[Plan]:
-    """29 and A5: at each change of the store somebody does something to the job, or to what it has."""
+    """At each change of the store somebody does something to the job, or to what it has."""
     calm, _ = undisturbed(life)
     there = list(_there(calm))
     for name, deed in DEEDS.items():
@@ -305,7 +305,7 @@ def pairs(life: str) -> Iterator[Plan]:
 
 
 def second_leader_and_more(life: str) -> Iterator[Plan]:
-    """18: two managers act for the whole life, and something else goes wrong for one of them."""
+    """Two managers act for the whole life, and something else goes wrong for one of them."""
     singles = _singles(life)
     for number in range(PAIRS):
         chance = Random(f"{life} {number}")

@@ -1,13 +1,7 @@
-"""What must hold whatever goes wrong: reliability-performance.md section 3, all of it that applies today.
+"""What must hold whatever goes wrong: the rules of rules.py, all of them that apply today.
 
-Each invariant is a function named like a sentence, with its number in the docstring, that says whether it
-holds. Seven of the 29 numbers have no function:
-
-- 26 (the end is that of an undisturbed life) and 27 (also after lost watch events and a list) are what
-  cases.py compares in the end of each life.
-- 18 (two leaders) and 29 (an edit that is taken back) are groups of sweeps.py, after which all of these have
-  to hold, but for what a case waives, and the end has to be the same.
-- 10 (gangs), 12 (elastic) and 23 (SampleJob): nothing does it yet.
+Each invariant is a function named like a sentence, that says whether it holds; its docstring begins with the
+numbers of its rules. Rules without a function are compared in the end of each life, or are groups of lives.
 
 Of 20 there is no terminating namespace and no missing CRD here; of 21 no odd object, of which tests/corpus is
 full; of 28 no more than what a life of an hour shows.

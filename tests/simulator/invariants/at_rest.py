@@ -1,4 +1,4 @@
-"""What must hold when nothing moves any more. Numbers: reliability-performance.md 3."""
+"""What must hold when nothing moves any more. Numbers: rules.py."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -234,7 +234,7 @@ def nothing_happens_before_its_time(life: "Life") -> bool:
 
 
 def deadlines_are_kept(life: "Life") -> bool:
-    """19 and 24: a deadline is noticed also if nothing else happens; later only by what a fault takes."""
+    """19: a deadline is noticed also if nothing else happens; later only by what a fault takes."""
     late = SLACK + _seconds_lost(life)
     late += STEPS_OF_A_TURN * life.schedule.longest_step + (0.0 if life.schedule.is_calm else STALL_SECONDS)
     return all(waited <= after + late for after, waited in _timed(life))

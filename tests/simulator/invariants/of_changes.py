@@ -1,4 +1,4 @@
-"""What must hold of the store after every change, whoever made it. Numbers: reliability-performance.md 3."""
+"""What must hold of the store after every change, whoever made it. Numbers: rules.py."""
 
 from collections import Counter
 
@@ -36,7 +36,7 @@ def a_slot_has_one_live_pod(change: Change) -> bool:
 
 
 def a_pod_is_named_after_its_slot(change: Change) -> bool:
-    """1: pod name = f(job name, role, index) and nothing else; 8: the rank is the index.
+    """1 and 8: a pod is called f(job name, role, index) and nothing else, and its rank is the index.
 
     Of pods that we make: what others write on them afterwards is their affair.
     """
@@ -116,7 +116,7 @@ def a_try_is_counted_once(change: Change) -> bool:
 
 
 def no_limit_is_exceeded(change: Change) -> bool:
-    """7: attempts <= limit + 1: one more than may be, and the job has failed."""
+    """7: attempts <= limit + 1; one more than may be, and the job has failed."""
     _, status = _statuses(change)
     if not status:
         return True
@@ -147,7 +147,7 @@ def tries_do_not_overlap(change: Change) -> bool:
 
 
 def a_status_names_only_pods_of_its_job(change: Change) -> bool:
-    """3 and 24, bug class 5: what a job lists as its pods, it owns or has owned."""
+    """3 and 24: what a job lists as its pods, it owns or has owned."""
     _, status = _statuses(change)
     named = {one["uid"] for role in Role for one in status.get(role, {}).get("refs", ())}
     if not named:

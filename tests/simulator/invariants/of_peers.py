@@ -1,6 +1,6 @@
 """What must hold of how pods of a job find each other: order, endpoints, services, ports; after every change.
 
-Numbers: reliability-performance.md 3.
+Numbers: rules.py.
 """
 
 from itertools import pairwise

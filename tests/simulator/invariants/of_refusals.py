@@ -1,4 +1,4 @@
-"""What must hold of writes that the server refuses, once all is at rest: reliability-performance.md 3.
+"""What must hold of writes that the server refuses, once all is at rest. Numbers: rules.py.
 
 A conflict is no refusal: something has changed, and the next try is another one.
 """

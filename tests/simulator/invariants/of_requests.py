@@ -1,6 +1,6 @@
 """What must hold of every request of the manager when it arrives, on the store before it has an effect.
 
-The numbers are those of reliability-performance.md 3.
+The numbers are those of rules.py.
 """
 
 from math import inf
@@ -19,7 +19,7 @@ SECRET = "correct-horse-battery-staple"
 
 
 def no_decision_forgets_our_own_writes(request: Request, _: Objects) -> bool:
-    """Bug classes 1 and 2: no decision on a cache that has not shown what this process wrote before."""
+    """14: no decision on a cache that has not shown what this process wrote before."""
     return request.turn is None or not request.turn.behind_own_writes
 
 
@@ -70,7 +70,7 @@ def every_request_stays_in_its_namespace(request: Request, _: Objects) -> bool:
 
 
 def nothing_known_to_exist_is_made_again(request: Request, objects: Objects) -> bool:
-    """14, bug class 1: no create of what this process was told to be there, for the same job."""
+    """14: no create of what this process was told to be there, for the same job."""
     found = objects.get((request.resource, request.key)) if request.verb == "create" else None
     if found is None or owner_of(found) != owner_of(request.body):
         return True
@@ -80,7 +80,7 @@ def nothing_known_to_exist_is_made_again(request: Request, objects: Objects) -> 
 
 
 def nothing_is_deleted_twice(request: Request, _: Objects) -> bool:
-    """14, bug class 29: a process that was answered does not ask again, but by force."""
+    """14: a process that was answered does not ask again, but by force."""
     again = request.verb == "delete" and request.uid in request.process.deleted
     return not again or bool(request.body["force"])
 
