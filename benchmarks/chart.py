@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 
 from benchmarks.results import CPU, REQUESTS, RUNNING, SERVER_CPU, Metric, Results
+from benchmarks.results_file import read
 from benchmarks.workloads import FLOOR, GO, KUBEFLOW, OURS, POD_IP, SERVICE, TUNED
 
 WORKLOADS = {"1x256": "one job of 256 pods", "50x4": "50 jobs of 4 pods"}
@@ -37,7 +38,7 @@ class Mark:
     value: float
 
 
-def chart(lines: Iterable[str]) -> str:
+def chart(lines: Iterable[str | bytes]) -> str:
     results = Results(lines)
     shown = [
         workload for workload in WORKLOADS if any(results.has(workload, mode) for mode in (POD_IP, SERVICE))
@@ -89,7 +90,7 @@ def _text(
 def main() -> None:
     parser = argparse.ArgumentParser(description="A picture of what was measured.")
     parser.add_argument("results", type=Path)
-    sys.stdout.write(chart(parser.parse_args().results.read_text().splitlines()))
+    sys.stdout.write(chart(read(parser.parse_args().results)))
 
 
 if __name__ == "__main__":

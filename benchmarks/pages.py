@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.chart import chart
 from benchmarks.report import about, bars, beside_peers, failures, tables
 from benchmarks.results import Results
+from benchmarks.results_file import read
 
 TEXTS = Path(__file__).parent / "pages_text"
 DOCS = Path(__file__).parents[1] / "docs"
@@ -80,7 +81,7 @@ def filled(text: str, contents: dict[str, str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the pages about performance, and their picture.")
     parser.add_argument("results", type=Path)
-    lines = parser.parse_args().results.read_text().splitlines()
+    lines = read(parser.parse_args().results)
     PICTURE.write_text(chart(lines))
     english = contents(Results(lines))
     chinese = {word: in_chinese(text) for word, text in english.items()}

@@ -30,12 +30,13 @@ from benchmarks.results import (
     Results,
     key_of,
 )
+from benchmarks.results_file import read
 from benchmarks.workloads import FLOOR, WORKLOADS, Workload
 
 Row = list[str]
 
 
-def report(lines: Iterable[str]) -> str:
+def report(lines: Iterable[str | bytes]) -> str:
     results = Results(lines)
     parts = [
         f"## All figures\n\n{tables(results)}",
@@ -121,10 +122,10 @@ def beside_peers(results: Results) -> str:
 
 def failures(results: Results) -> str:
     """Nothing, if nothing failed."""
-    rows = [["", "", OPERATORS[key].title, "", _one_line(why)] for key, why in results.missing.items()]
+    rows = [["", "", _title(key), "", _one_line(why)] for key, why in results.missing.items()]
     for one in results.failures:
         workload, mode, operator, repeat = key_of(one)
-        rows.append([workload, mode, OPERATORS[operator].title, str(repeat), _one_line(one["error"])])
+        rows.append([workload, mode, _title(operator), str(repeat), _one_line(one["error"])])
     return lines_of(["workload", "mode", "operator", "repeat", "what failed"], rows) if rows else ""
 
 
@@ -142,6 +143,11 @@ def about(results: Results) -> str:
     return lines_of(["", ""], rows)
 
 
+def _title(operator: str) -> str:
+    """Of one that this version does not know, what the file calls it."""
+    return OPERATORS[operator].title if operator in OPERATORS else operator
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.replace("|", "/").split())
 
@@ -153,7 +159,10 @@ def lines_of(head: Row, rows: Iterable[Row]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Tables of what was measured.")
     parser.add_argument("results", type=Path)
-    sys.stdout.write(report(parser.parse_args().results.read_text().splitlines()))
+    file = parser.parse_args().results
+    if not (lines := read(file)):
+        sys.exit(f"nothing is measured in {file}")
+    sys.stdout.write(report(lines))
 
 
 if __name__ == "__main__":

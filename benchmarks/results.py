@@ -1,11 +1,13 @@
 """What a results file says: measurements by workload, mode and operator; figures and their spread. Pure."""
 
-import json
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 Line = dict[str, Any]
 Key = tuple[str, str, str, int]
@@ -14,6 +16,66 @@ MOST_CPU_OF_OTHERS = 0.1
 MOST_CPU_OF_NODE = 0.9
 """Of the one core that it can use: beyond that, it is rather its figure how fast pods run."""
 OWN_PODS = 10_000
+
+
+class _About(Struct):
+    commit: str
+    began: str
+    processor: str
+    cores: int | None
+    memory_gib: int
+    versions: dict[str, str]
+    workloads: list[str]
+
+
+class _Begun(Struct):
+    about: _About
+
+
+class _Over(Struct):
+    seconds_of_run: float
+
+
+class _Missing(Struct):
+    missing: str
+    why: str
+
+
+class _Turn(Struct):
+    workload: str
+    mode: str
+    operator: str
+    repeat: int
+
+
+class _Failed(_Turn):
+    error: str
+
+
+class _Cpu(Struct, rename="kebab"):
+    operator: float
+    kube_apiserver: float
+    node: float
+    others: float
+
+
+class _Measured(_Turn):
+    times: dict[str, float]
+    cpu: _Cpu
+    seconds: float
+    requests: int
+    peak_resident_mib: float
+
+
+_KINDS = {"about": _Begun, "seconds_of_run": _Over, "missing": _Missing, "error": _Failed}
+"""Of lines, by the word that no other kind has."""
+
+
+def parsed(text: str | bytes) -> Line:
+    """Raises ValueError if something is not there that a reader relies on. There may be more."""
+    line = msgspec.json.decode(text, type=Line)
+    msgspec.convert(line, next((kind for word, kind in _KINDS.items() if word in line), _Measured))
+    return line
 
 
 def key_of(line: Line) -> Key:
@@ -89,7 +151,7 @@ OWN_PEAK = Metric("memory with 10,000 own pods, MiB", _peak_with_all_pods, 0)
 class Results:
     """What failed has no figures, and is told, unless it was measured later."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines: Iterable[str | bytes]) -> None:
         self.runs: defaultdict[tuple[str, str, str], list[Line]] = defaultdict(list)
         self.abouts: list[Line] = []
         """One for each time that the run was begun or gone on with."""
@@ -99,7 +161,7 @@ class Results:
         self.measured: set[Key] = set()
         self._failed: dict[Key, Line] = {}
         for line in lines:
-            self._take(json.loads(line))
+            self._take(parsed(line))
 
     def _take(self, one: Line) -> None:
         if "about" in one:

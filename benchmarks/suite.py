@@ -31,6 +31,7 @@ from benchmarks.operators import OPERATORS, Operator
 from benchmarks.processes import processor
 from benchmarks.report import report
 from benchmarks.results import Key, Results
+from benchmarks.results_file import read
 from benchmarks.workloads import BY_NAME, OURS, POD_IP, SERVICE, WORKLOADS
 from testbed import binaries
 from testbed.controlplane import ControlPlane
@@ -73,12 +74,28 @@ def turns(options: argparse.Namespace) -> Iterator[Turn]:
                     yield Turn(Case(workload, mode, OPERATORS[key]), repeat)
 
 
-def done_before(out: Path) -> Results:
-    before = Results(out.read_text().splitlines() if out.exists() else ())
+def done_before(out: Path) -> list[bytes]:
+    """The lines of the run that is gone on with."""
+    lines = read(out) if out.exists() else []
+    before = Results(lines)
     if before.abouts and (then := before.abouts[-1]["commit"]) != commit():
         # Figures are divided by others of the same run.
         sys.exit(f"{out} is of commit {then}, this is {commit()}: check that one out, or begin anew")
-    return before
+    return lines
+
+
+def opened_after(kept: list[bytes], out: Path) -> TextIO:
+    """What is written comes after these lines: after no older run, nor glued to a line that was cut off."""
+    try:
+        file = out.open("a")
+        file.truncate(len(b"\n".join(kept)))
+    except OSError as error:
+        sys.exit(f"{out} cannot be written: {error.strerror}")
+    if kept:
+        # The last one may lack it.
+        file.write("\n")
+        file.flush()
+    return file
 
 
 def about_the_run(workloads: list[str]) -> dict[str, Any]:
@@ -98,14 +115,18 @@ def about_the_run(workloads: list[str]) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """Of this checkout, and whether anything in it differs from that."""
+    """The last that changed more than a run does by itself, and whether anything in this checkout differs.
+
+    So a run can be gone on with, when its results so far, or its pages, were committed.
+    """
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", *words], cwd=TOP, capture_output=True, text=True, check=False)
         return done.stdout.strip()
 
+    last = git("log", "-1", "--format=%h", "--abbrev=12", "--", ".", *MADE)
     changed = git("status", "--porcelain", "--", ".", *MADE)
-    return (git("rev-parse", "--short=12", "HEAD") or "unknown") + (" dirty" if changed else "")
+    return (last or "unknown") + (" dirty" if changed else "")
 
 
 def missing_among(operators: Iterable[Operator]) -> dict[str, str]:
@@ -199,10 +220,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         out: Path = options.out or folder / "results.jsonl"
-        before = done_before(out) if options.resume else Results(())
-        to_do = [turn for turn in turns(options) if turn.key not in before.measured]
+        before = done_before(out) if options.resume else []
+        measured_before = Results(before).measured
+        to_do = [turn for turn in turns(options) if turn.key not in measured_before]
         missing = missing_among({turn.case.operator.key: turn.case.operator for turn in to_do}.values())
-        with out.open("a" if options.resume else "w") as file:
+        with opened_after(before, out) as file:
             write(file, {"about": about_the_run(options.only)})
             for key, why in missing.items():
                 write(file, {"missing": key, "why": why})
@@ -213,7 +235,7 @@ def main() -> None:
                     asyncio.run(run(plane, folder, at_hand, file))
             finally:
                 write(file, {"seconds_of_run": round(time.monotonic() - began)})
-        sys.stdout.write(report(out.read_text().splitlines()))
+        sys.stdout.write(report(read(out)))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 Without --seeded-bug all bugs are put in that name the test. What came of it is written to --verdicts.
 """
 
+import difflib
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import msgspec
 import pytest
 import world
 
-from seeded_bugs import BUGS
+from seeded_bugs import BUGS, Level
 
 HEALTHY = "healthy"
 # On a real server a bug shows by something that does not come; it need not be waited for so long.
 PATIENCE_SECONDS = 15.0
+WHERE_ALL_ARE = "docs/en/reliability.md"
+IN_WHOLE_LIVES = "PYTHONPATH=tests:. .venv/bin/python -m pytest tests/simulation/test_seeded_bugs.py"
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -37,10 +40,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--verdicts", type=Path, help="a file for what came of it, as JSON")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    for name in _asked(config):
+        if name not in BUGS:
+            raise pytest.UsageError(_unknown(name))
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, BUGS)
+    meant = f"Did you mean {' or '.join(near)}? " if near else ""
+    return f"no seeded bug is called {name}. {meant}All are listed in {WHERE_ALL_ARE}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """It may be right to see what a new test makes of such a bug, so this is no error."""
+    for name in _asked(config):
+        if BUGS[name].level is Level.SIMULATION:
+            told = f"only whole lives are sure to show {name}: a test that passes with it tells nothing"
+            terminalreporter.write_line(f"{told}. Try it: {IN_WHOLE_LIVES} -k {name} -s")
+
+
+def _asked(config: pytest.Config) -> list[str]:
+    return config.getoption("--seeded-bug") or []
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     test = _test_of(metafunc.definition.nodeid)
-    asked = metafunc.config.getoption("--seeded-bug")
-    bugs = asked or [bug.name for bug in BUGS.values() if test in bug.caught_by]
+    bugs = _asked(metafunc.config) or [bug.name for bug in BUGS.values() if test in bug.caught_by]
     metafunc.parametrize("seeded_bug", [HEALTHY, *bugs], indirect=True)
 
 
