@@ -3,9 +3,9 @@
 import pytest
 from seeded_bugs import BUGS
 from simulator import __main__ as command
-from simulator.batches import NAMES, Batch, Result, batches
+from simulator.batches import Batch, Result, batches
+from simulator.names import NAMES
 from simulator.oracle import undisturbed
-from simulator.sweeps import GROUPS
 
 LIFE = "completes-and-is-cleaned"
 CASE = f"crashes {LIFE} before 3"
@@ -23,15 +23,60 @@ def test_a_number_is_a_random_life(name: str, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("name", "known"),
-    [("nonsense", NAMES), ("crashes nobody", GROUPS["crashes"].lives), (f"crashes {LIFE} late", [CASE])],
+    ("name", "case"),
+    [
+        (" crashes  completes  before  3", "crashes completes before 3"),
+        ("random  3 ", "random 3"),
+        ("exhaustive orders: 0, 1,0", "exhaustive orders: 0,1,0"),
+        ("undisturbed restarts", "undisturbed restarts"),
+        ("undisturbed 12", "undisturbed 12"),
+    ],
 )
-def test_an_unknown_name_is_refused_with_those_that_there_are(
-    name: str, known: list[str], capsys: pytest.CaptureFixture[str]
+def test_blanks_do_not_matter_in_a_name(name: str, case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--seed", name]) == 0
+    assert capsys.readouterr().out.startswith(f"{case}: nothing is broken")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nonsense", f"no group 'nonsense', but {', '.join(NAMES)}"),
+        ("-1", "no group '-1'"),
+        ("crashes complets", "no life 'complets', but 143 others, such as: completes; "),
+        ("crashes completes befor 3", "but 42 others, such as: crashes completes before 3; "),
+        ("undisturbed restart", "such as: restarts; "),
+        ("undisturbed 2000", "no life '2000'"),
+        ("random", "random needs a number, as in: random 17"),
+        ("random abc", "random needs a number, as in: random 17"),
+        ("random -1", "random needs a number, as in: random 17"),
+        ("exhaustive", "no search '', but: orders; "),
+        ("exhaustive orders", "needs choices, as in: exhaustive orders: 0"),
+        ("exhaustive orders: ", "needs choices, as in: exhaustive orders: 0"),
+        ("exhaustive orders: 1,x", "'x' is none"),
+        ("exhaustive orders: 1,,1", "'' is none"),
+        ("exhaustive orders: -1", "'-1' is none"),
+        ("exhaustive orders: 99,99", "choice 1 is 99, but there only 0 to 1 can be chosen"),
+        ("exhaustive orders and a crash: 0,0,2", "choice 3 is 2, but there only 0 to 1 can be chosen"),
+        (f"exhaustive orders: {'0,' * 100}1", "101 choices, but only 44 can be made"),
+    ],
+)
+def test_a_name_of_nothing_is_refused_with_what_there_is(
+    name: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command.main(["--seed", name]) == 2
+    assert command.main([f"--seed={name}"]) == 2
     told = capsys.readouterr().err
-    assert [one for one in known if one not in told] == []
+    assert said in told
+    assert told.count("\n") == 1
+    assert len(told) < 400
+
+
+@pytest.mark.parametrize("option", ["--schedules", "--processes"])
+@pytest.mark.parametrize("number", ["0", "-5", "many"])
+def test_a_run_of_nothing_is_refused(option: str, number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        command.main([f"{option}={number}"])
+    assert refused.value.code == 2
+    assert f"{option}: {number} is no number from 1 on" in capsys.readouterr().err
 
 
 def test_a_seeded_bug_is_told_and_ends_with_1(

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from simulator.cases import Case, Verdict, tried
-from simulator.exhaustive import SEARCHES, Order, search
-from simulator.random_lives import random_case
-from simulator.sweeps import GROUPS, find
+from simulator.cases import Verdict, tried
+from simulator.exhaustive import SEARCHES, search
+from simulator.names import EXHAUSTIVE, RANDOM, UNDISTURBED, UnknownNameError, named, without_faults
+from simulator.oracle import UndisturbedError
+from simulator.sweeps import GROUPS
+from simulator.workloads import ALL
 
-RANDOM, EXHAUSTIVE = "random", "exhaustive"
-NAMES = (*GROUPS, RANDOM, EXHAUSTIVE)
 PARTS = 4
 SEEDS_AT_ONCE = 100
 
@@ -25,10 +25,17 @@ class Batch:
     part: int = 0
     """One of PARTS; or the first seed."""
 
-    def cases(self) -> Iterator[Case]:
-        if self.group == RANDOM:
-            return (random_case(seed) for seed in range(self.part, self.part + SEEDS_AT_ONCE))
-        return islice(GROUPS[self.group].cases(self.life), self.part, None, PARTS)
+    @property
+    def name(self) -> str:
+        return f"{self.group} {self.life}".strip()
+
+    def verdicts(self) -> Iterator[Verdict]:
+        if self.group == UNDISTURBED:
+            yield verdict_of(self.name)
+        elif self.group == RANDOM:
+            yield from (verdict_of(f"{RANDOM} {self.part + seed}") for seed in range(SEEDS_AT_ONCE))
+        else:
+            yield from map(tried, islice(GROUPS[self.group].cases(self.life), self.part, None, PARTS))
 
 
 @dataclass(frozen=True)
@@ -52,12 +59,14 @@ class Result:
             self.disturbed + other.disturbed,
             self.seconds + other.seconds,
             self.states + other.states,
-            self.failures + other.failures,
+            # A life that is broken without any fault is met in many portions, and is one failure.
+            tuple({one.case: one for one in (*self.failures, *other.failures)}.values()),
         )
 
 
 def batches(only: str, schedules: int) -> list[Batch]:
     """Of all groups, or of one. The last few random lives may be more than was asked for."""
+    calm = [Batch(UNDISTURBED, life) for life in ALL]
     swept = [
         Batch(name, life, part)
         for name, group in GROUPS.items()
@@ -67,8 +76,9 @@ def batches(only: str, schedules: int) -> list[Batch]:
     ]
     drawn = [Batch(RANDOM, part=first) for first in range(0, schedules, SEEDS_AT_ONCE)]
     searches = [Batch(EXHAUSTIVE, name) for name in SEARCHES]
-    # The longest first.
+    # What is broken without any fault is said at once; then the longest first.
     return [
+        *(calm if only in {"", UNDISTURBED} else []),
         *(searches if only in {"", EXHAUSTIVE} else []),
         *swept,
         *(drawn if only in {"", RANDOM} else []),
@@ -76,51 +86,50 @@ def batches(only: str, schedules: int) -> list[Batch]:
 
 
 def lived(batch: Batch) -> tuple[str, Result]:
-    """With its group. What goes wrong before there is a case, is one failure too."""
+    """With its group. What goes wrong is one failure, and the rest of the run goes on."""
     began = time.process_time()
-    if batch.group == EXHAUSTIVE:
-        return batch.group, replace(searched(batch.life), seconds=time.process_time() - began)
+    try:
+        result = _searched(batch) if batch.group == EXHAUSTIVE else _swept(batch)
+    except Exception as error:  # noqa: BLE001 (the rest of the run goes on)
+        result = Result(failures=(_without_a_case(batch, error),))
+    return batch.group, replace(result, seconds=time.process_time() - began)
+
+
+def _swept(batch: Batch) -> Result:
     verdicts: list[Verdict] = []
     try:
-        verdicts.extend(map(tried, batch.cases()))
-    except Exception:  # noqa: BLE001 (the rest of the run goes on)
-        verdicts.append(Verdict(f"{batch.group} {batch.life}", broken=traceback.format_exc()))
-    return batch.group, Result(
+        verdicts.extend(batch.verdicts())
+    except Exception as error:  # noqa: BLE001 (what came before it counts)
+        verdicts.append(_without_a_case(batch, error))
+    return Result(
         len(verdicts),
         sum(verdict.writes for verdict in verdicts),
         sum(verdict.struck > 0 for verdict in verdicts),
-        time.process_time() - began,
         failures=tuple(verdict for verdict in verdicts if verdict.broken),
     )
 
 
-def searched(name: str) -> Result:
-    workload, scope = SEARCHES[name]
-    findings = search(workload, scope)
-    failures = [
-        tried(named(f"{EXHAUSTIVE} {name}: {','.join(map(str, choices))}"))
-        for choices in findings.broken.values()
-    ]
+def _searched(batch: Batch) -> Result:
+    findings = search(*SEARCHES[batch.life])
+    orders = {f"{batch.name}: {','.join(map(str, made))}": broken for broken, made in findings.broken.items()}
+    failures = [replace(verdict_of(name), broken=broken) for name, broken in orders.items()]
     return Result(findings.executions, states=findings.states, failures=tuple(failures))
 
 
-def named(name: str) -> Case:
-    """One of a sweep; a random life, by its number; a search and an order. LookupError says what there is."""
-    group, _, rest = name.partition(" ")
-    if name.isdecimal() or (group == RANDOM and rest.isdecimal()):
-        return random_case(int(name if name.isdecimal() else rest))
-    if group == EXHAUSTIVE:
-        return _order(name, rest)
-    if group not in GROUPS:
-        raise LookupError(f"there is no group {group!r}, but {', '.join(NAMES)}")
-    return find(name)
+def _without_a_case(batch: Batch, error: Exception) -> Verdict:
+    """What is broken by itself cannot be disturbed; of any other error the whole portion is to blame."""
+    if isinstance(error, UndisturbedError):
+        verdict = tried(without_faults(error.workload))
+        return replace(verdict, broken=verdict.broken or str(error))
+    return Verdict(batch.name, broken="".join(traceback.format_exception(error)).strip())
 
 
-def _order(name: str, rest: str) -> Order:
-    where, _, order = rest.rpartition(": ")
-    if where not in SEARCHES:
-        known = ", ".join(SEARCHES)
-        raise LookupError(f"{EXHAUSTIVE} has no search {where!r}, but {known}; then `: ` and choices")
-    workload, scope = SEARCHES[where]
-    choices = tuple(int(choice) for choice in order.split(",") if choice)
-    return Order(name, workload, scope=scope, choices=choices)
+def verdict_of(name: str) -> Verdict:
+    """Also if there is an error before there is a case; but not if there is no case of that name."""
+    try:
+        case = named(name)
+    except UnknownNameError:
+        raise
+    except Exception:  # noqa: BLE001 (whatever it is, it is this case's)
+        return Verdict(name, broken=traceback.format_exc().strip())
+    return tried(case)

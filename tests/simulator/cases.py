@@ -83,7 +83,14 @@ def tried(case: Case) -> Verdict:
         life = case.lived()
         return Verdict(case.name, len(life.witness.writes), len(life.witness.struck), broken_in(life, case))
     except Exception as error:  # noqa: BLE001 (whatever it is, it is this case's)
-        return Verdict(case.name, broken=type(error).__name__)
+        return Verdict(case.name, broken=type(innermost(error)).__name__)
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Of several that have failed together, the first says more than that there are several."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def broken_in(life: Life, case: Case) -> str:

@@ -48,6 +48,14 @@ ANOTHER_END = "another end"
 """In the place of the name of an invariant: this one is broken."""
 
 
+class UndisturbedError(Exception):
+    """A life is broken although nothing goes wrong in it: it has no end that others can be measured by."""
+
+    def __init__(self, workload: Workload, broken: str) -> None:
+        super().__init__(f"broken without any fault: {broken}")
+        self.workload = workload
+
+
 def end_of(life: Life) -> Manifest:
     """Everything that is stored but events, with names in the place of UIDs, addresses, ports."""
     aliases = {
@@ -86,9 +94,7 @@ _calm: dict[int, tuple[Workload, Calm]] = {}
 def calm(workload: Workload, life: Life | None = None) -> Calm:
     """Lived once for each workload that is the same object, unless that has been done."""
     if id(workload) not in _calm:
-        life = life or live(workload)
-        broken = dict.fromkeys(one.invariant.__name__ for one in life.witness.violations)
-        assert not broken, f"its undisturbed life breaks {', '.join(broken)}"
+        life = life or _sound(workload)
         told = Calm(end_of(life), len(life.witness.writes), life.witness.told, life.history.version)
         _calm[id(workload)] = workload, told
     return _calm[id(workload)][1]
@@ -97,8 +103,18 @@ def calm(workload: Workload, life: Life | None = None) -> Calm:
 @cache
 def undisturbed(name: str) -> tuple[Life, Manifest]:
     """The life of that name without faults, and its end."""
-    life = live(ALL[name])
+    life = _sound(ALL[name])
     return life, calm(ALL[name], life).end
+
+
+def _sound(workload: Workload) -> Life:
+    try:
+        life = live(workload)
+    except Exception as error:
+        raise UndisturbedError(workload, type(error).__name__) from error
+    if broken := dict.fromkeys(one.invariant.__name__ for one in life.witness.violations):
+        raise UndisturbedError(workload, ", ".join(broken))
+    return life
 
 
 def differences(found: Any, expected: Any, path: str = "") -> Iterator[str]:

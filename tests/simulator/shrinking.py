@@ -1,13 +1,16 @@
 """A case that is broken, made as small as it can be, and told in a few lines: who wrote what, what broke."""
 
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from enum import Enum
+from textwrap import wrap
 from typing import Any
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.resources import PADDLE_JOBS
-from simulator.cases import NOT_STRUCK, Case, broken_in, different, tried, violations_in
+from simulator.cases import NOT_STRUCK, Case, broken_in, different, innermost, tried, violations_in
 from simulator.exhaustive import Order
 from simulator.faults import Fault, Faults
 from simulator.life import Life, Workload
@@ -17,7 +20,10 @@ from simulator.witness import Change, Request, Scene
 
 # Of the story, besides all faults; and of what is different in the end.
 LAST_LINES, DIFFERENCES = 24, 4
+# What has just happened when something breaks is told whole, on several lines if need be.
+WHOLE_LINES = 3
 LONGEST_LINE = 160
+HANGING = " " * 13
 # To fill caches: what came of it shows in what is done next.
 READS = {"list", "watch"}
 # Of a status these say least about what has happened.
@@ -83,12 +89,12 @@ def tell(case: Case) -> str:
     try:
         life = case.lived()
         broken = broken_in(life, case)
-    except Exception:  # noqa: BLE001 (whatever it is, it is this case's)
-        said = traceback.format_exc().splitlines()
-        return "\n".join([f"broken: {said[-1][:LONGEST_LINE]}", _scenery(case), *said[-LAST_LINES:]])
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is this case's)
+        said = "".join(traceback.format_exception(innermost(error))).splitlines()
+        return "\n".join([*_whole(f"broken: {said[-1]}"), _scenery(case), *said[-LAST_LINES:]])
     violations = violations_in(life, case)
     until = violations[0].told_until if violations else None
-    meaning = [line[:LONGEST_LINE] for line in _meaning(life, case, broken)]
+    meaning = [row for line in _meaning(life, case, broken) for row in _whole(line)]
     return "\n".join([f"broken: {broken or 'nothing'}", *meaning, _scenery(case), *_last(life, until)])
 
 
@@ -96,7 +102,7 @@ def _meaning(life: Life, case: Case, broken: str) -> list[str]:
     if broken == NOT_STRUCK:
         return [in_words(Faults(tuple(one for one in case.faults.all if one not in life.witness.struck)))]
     if broken == ANOTHER_END:
-        return [*different(life, case)][:DIFFERENCES]
+        return sorted(different(life, case), key=len)[:DIFFERENCES]
     if not broken:
         return []
     return str(violations_in(life, case)[0].invariant.__doc__).splitlines()
@@ -125,9 +131,14 @@ def in_words(faults: Faults) -> str:
 
 
 def _fault_in_words(fault: Fault) -> str:
-    values = [getattr(fault, one.name) for one in fields(fault)]
-    said = [value.name.lower() if hasattr(value, "name") else str(value) for value in values]
-    return f"{type(fault).__name__}({', '.join(said)})"
+    """As in: crash at (write 10, moment without reply)."""
+    values = {one.name: getattr(fault, one.name) for one in fields(fault)}
+    said = [f"{name} {_in_a_word(value)}".replace("_", " ") for name, value in values.items()]
+    return f"{re.sub('(?<!^)(?=[A-Z])', ' ', type(fault).__name__).lower()} ({', '.join(said)})"
+
+
+def _in_a_word(value: object) -> str:
+    return value.name.lower() if isinstance(value, Enum) else str(value)
 
 
 def _last(life: Life, until: int | None) -> list[str]:
@@ -140,8 +151,16 @@ def _last(life: Life, until: int | None) -> list[str]:
     for before, position in zip([-1, *kept], kept, strict=False):
         if position > before + 1:
             lines.append(f"       ...  {position - before - 1} more")
-        lines.append(told[position][:LONGEST_LINE])
+        lines += _whole(told[position]) if position >= len(told) - WHOLE_LINES else _cut(told[position])
     return lines
+
+
+def _whole(line: str) -> list[str]:
+    return wrap(line, LONGEST_LINE, subsequent_indent=HANGING, break_on_hyphens=False)
+
+
+def _cut(line: str) -> list[str]:
+    return wrap(line, LONGEST_LINE, max_lines=1, placeholder=" ...", break_on_hyphens=False)
 
 
 def _is_dull(scene: Scene) -> bool:
@@ -169,10 +188,11 @@ def _effect(change: Change) -> str:
 
 
 def _moved(what: Any) -> str:
-    """What is new in the status of a job."""
+    """What is new in the status of a job: its phase, and then the shortest first, as counters are."""
     if not isinstance(what, Change) or what.entry.resource != PADDLE_JOBS or not what.entry.after:
         return ""
     before = (what.entry.before or {}).get("status", {})
     moved = differences(what.entry.after.get("status", {}), before)
     telling = [one.lstrip(".") for one in moved if not any(word in one.partition(" is ")[0] for word in DULL)]
+    telling.sort(key=lambda one: (not one.startswith("phase "), len(one)))
     return f" ({'; '.join(telling)})" if telling else ""

@@ -1,7 +1,6 @@
 """The matrix of faults: named groups of cases, the same in every process.
 
-The name of a case begins with its group and its life, as in "crashes completes before 7"; find() lives that
-life once, and knows which case is meant.
+The name of a case begins with its group and its life, as in "crashes completes before 7": names.py finds it.
 """
 
 from collections.abc import Callable, Iterator
@@ -61,20 +60,6 @@ class Group:
                 faults(*planned),
                 strikes=len(planned) if self.all_strike else 1,
             )
-
-
-def find(name: str) -> Case:
-    """The case of that name; LookupError says what there is."""
-    group, _, rest = name.partition(" ")
-    life = rest.partition(" ")[0]
-    if group not in GROUPS:
-        raise LookupError(f"there is no group {group!r}, but {', '.join(GROUPS)}")
-    if life not in GROUPS[group].lives:
-        raise LookupError(f"{group} has no life {life!r}, but {', '.join(GROUPS[group].lives)}")
-    cases = {case.name: case for case in GROUPS[group].cases(life)}
-    if name not in cases:
-        raise LookupError(f"{group} {life} has no case {name!r}, but {', '.join(cases)}")
-    return cases[name]
 
 
 def _writes(life: str) -> list[Request]:
