@@ -38,10 +38,10 @@ class Request:
 
 
 def read_audit_log(log: Path, since: int = 0) -> list[Request]:
-    """From that byte on."""
+    """From that byte on. The server may be about to write the last line."""
     with log.open("rb") as lines:
         lines.seek(since)
-        entries = [json.loads(line) for line in lines]
+        entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
     return [
         _request(entry)
         for entry in entries

@@ -10,7 +10,7 @@ import msgspec
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import pod_name
 from paddle_operator.api.resources import CONFIG_MAPS, EVENTS, PADDLE_JOBS, PODS, SERVICES
-from simulator.history import FINAL, NAMESPACE, Objects, attempt_of, owner_of
+from simulator.history import FINAL, NAMESPACE, Objects, attempt_of, owner_of, slots_of
 from simulator.witness import Request
 
 CHILDREN = (PODS, SERVICES, CONFIG_MAPS)
@@ -53,12 +53,16 @@ def a_child_without_a_slot_is_left_alone(request: Request, objects: Objects) -> 
     """24: unknown or contradictory children are not counted, not deleted.
 
     A job that was suspended may have had more slots than now: of those none is made, but some may have to go.
+    What it has now may have been asked for by name since the turn began.
     """
     if not request.is_write or request.resource != PODS:
         return True
     assert request.turn is not None
     job = request.turn.job
     slots = {(role.value, index) for role, spec in job.roles.items() for index in range(spec.replicas)}
+    stored = objects.get((PADDLE_JOBS, job.metadata.key))
+    if stored is not None and stored["metadata"]["uid"] == job.uid:
+        slots.update(slots_of(stored))
     if request.verb == "delete":
         slots |= objects.slots[job.uid]
     return request.key.name in {pod_name(job.metadata.name, *slot) for slot in slots}
