@@ -54,7 +54,7 @@ unit: $(environment) ## tests that need nothing but Python; of the simulator a s
 	SAMPLE=$${SAMPLE:-$$(date +%j)} $(venv_python) -m pytest -n auto --maxprocesses=4 --dist=worksteal -m "not apiserver and not paddle and not node"
 
 .PHONY: simulate
-simulate: $(environment) ## every fault at every step of every life, and 100,000 random ones; SEED="a case" or ONLY=group: that
+simulate: $(environment) ## whole jobs in memory, every fault at every step, and 100,000 random ones; SEED="a case" or ONLY=group: that
 	PYTHONPATH=tests $(venv_python) -m simulator $(if $(SEED),--seed "$(SEED)") $(if $(ONLY),--only $(ONLY)) $(if $(SCHEDULES),--schedules $(SCHEDULES))
 
 .PHONY: training
