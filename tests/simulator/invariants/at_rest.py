@@ -264,6 +264,8 @@ def _timed(life: "Life") -> Iterator[tuple[float, float]]:
     times: dict[tuple[str, str], float] = {}
     for change in life.witness.changes:
         before, after = change.entry.before or {}, change.entry.after
+        if change.entry.resource == PODS and after is not None:
+            times.setdefault((owner_of(after), f"made for {attempt_of(after)}"), change.at)
         if change.entry.resource != PADDLE_JOBS or before.get("metadata", {}).get("generation") is None:
             continue
         uid = before["metadata"]["uid"]
@@ -279,7 +281,8 @@ def _timed(life: "Life") -> Iterator[tuple[float, float]]:
             if reason == ACTIVE_DEADLINE:
                 yield policy["activeDeadlineSeconds"], change.at - times[uid, "started"]
             if reason == START_DEADLINE:
-                yield policy["startDeadlineSeconds"], change.at
+                made_at = times.get((uid, f"made for {status.get('attempt', 0)}"), 0.0)
+                yield policy["startDeadlineSeconds"], change.at - made_at
 
 
 def the_end_is_told_soon(life: "Life") -> bool:
