@@ -168,9 +168,10 @@ class PaddleJobManager:
         seen = await self._without_gone_pods(seen)
         is_over = job.status.finished or job.run_policy.suspend
         is_first = not (seen.own or seen.namesakes or seen.leftovers)
-        if seen.config_map is None and not is_over and (is_first or were_woken(seen)):
+        is_hidden = seen.config_map is None and (is_first or were_woken(seen))
+        if not is_over and (is_hidden or seen.reads_an_old_list):
             # Before the first pod a map of that name, whoever's it is, would start it with wrong peers. One
-            # for which pods were woken may only hide: to take it for gone would cost them a restart.
+            # that some have read may only hide: to take it for gone would cost them a restart.
             config_map = await self._look_up(CONFIG_MAPS, key)
             job = await self._as_new_as(job, () if config_map is None else (config_map,))
             seen = replace(seen, job=job, config_map=config_map)

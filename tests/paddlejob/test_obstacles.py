@@ -70,6 +70,14 @@ def test_what_was_refused_is_said_first_and_then_tried_again() -> None:
     assert "exceeded quota: small" in condition["message"]
 
 
+def test_a_refusal_of_a_pod_that_has_come_in_since_is_no_obstacle() -> None:
+    """Another manager may have made it."""
+    job = make.paddlejob()
+    refusal = Refusal(PODS, "resnet-worker-0", taken=False, message="exceeded quota: small")
+    plan = reconcile(make.observed(job, make.pod(job, 0), make.pod(job, 1), refusals=(refusal,)))
+    assert "CreateRefused" not in {one["reason"] for one in changes(plan)["conditions"]}
+
+
 def test_after_a_refusal_one_pod_goes_ahead_of_the_rest() -> None:
     refusal = Refusal(PODS, "resnet-worker-0", taken=False, message="exceeded quota: small")
     plan = reconcile(make.observed(make.paddlejob(workers=5), refusals=(refusal,)))

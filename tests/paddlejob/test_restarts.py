@@ -10,6 +10,7 @@ from plans import actions, changes, shape
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.meta import Manifest
+from paddle_operator.api.names import LABEL_ATTEMPT
 from paddle_operator.api.paddlejob import PaddleJob, Role
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.paddlejob.reconcile import reconcile
@@ -296,6 +297,36 @@ def test_nobody_is_told_anew_once_somebody_has_begun_with_what_was_wrong() -> No
     seen = make.observed(job, make.pod(job, 0, "Running"), make.pod(job, 1, metadata=woken))
     told = changes(reconcile(seen))
     assert (told["phase"], told["failure"]["reason"]) == ("Restarting", "AddressChanged")
+
+
+OLD = {"labels": {LABEL_ATTEMPT: "0"}}
+WOKEN = {"annotations": {"paddlepaddle.org/nudge": f"1 {NOW.isoformat()}"}}
+
+
+@pytest.mark.parametrize("stands", [True, False], ids=["it still stands", "it was taken away"])
+def test_who_has_begun_with_the_list_of_an_earlier_try_begins_anew(*, stands: bool) -> None:
+    """A leader that was late made it once more, just when the pods of this try started."""
+    job = running(attempt=1)
+    pods = make.pod(job, 0, "Running"), make.pod(job, 1, "Running")
+    late = make.config_map(job, **OLD) if stands else None
+    told = changes(reconcile(make.observed(job, *pods, config_map=late)))
+    assert told.get("attempt") == 2
+    assert (told["disruptions"], told["failure"]["reason"]) == (1, "AddressChanged")
+
+
+@pytest.mark.parametrize(
+    ("job", "metadata", "phase"),
+    [
+        (running(attempt=1), WOKEN, "Running"),
+        (running(attempt=1), {}, "Succeeded"),
+        (running(), {}, "Running"),
+        (make.paddlejob(status={"phase": "Running", "attempt": 1}, intranet="Service"), {}, "Running"),
+    ],
+    ids=["it was woken for its own", "it went well", "there was no earlier try", "names do not change"],
+)
+def test_a_list_that_is_missed_later_harms_nobody(job: PaddleJob, metadata: Manifest, phase: str) -> None:
+    pods = [make.pod(job, rank, phase, metadata=metadata) for rank in range(2)]
+    assert "attempt" not in changes(reconcile(make.observed(job, *pods)))
 
 
 def test_once_somebody_has_begun_with_it_all_begin_anew() -> None:

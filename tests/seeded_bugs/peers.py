@@ -28,6 +28,13 @@ def map_is_made_before_all_addresses_are_known(patch: MonkeyPatch) -> None:
     patch.setattr(Observed, "config_map_is_due", due)
 
 
+@tabled(
+    fails=["tests/paddlejob/test_restarts.py::test_who_has_begun_with_the_list_of_an_earlier_try_begins_anew"]
+)
+def nobody_minds_who_has_read_an_old_list(patch: MonkeyPatch) -> None:
+    patch.setattr(Observed, "reads_an_old_list", False)
+
+
 @simulated(breaks={PEERS_ARE_TOLD}, hunts=[("calm", "host-completes")])
 def the_port_of_a_pod_is_not_kept(patch: MonkeyPatch) -> None:
     """We had it: what the cache leaves out, no decision must ask for."""

@@ -31,6 +31,7 @@ SCHEDULES = 100_000
 TOLD = 5
 NAMED = 50
 LINE_SECONDS = 60.0
+FILE_WIDTH = 132
 # As shells say it of who was ended by Ctrl-C.
 INTERRUPTED = 130
 # The others are calm on purpose, or their fault came to nothing.
@@ -39,7 +40,8 @@ LEAST_STRUCK = 80
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = parsed(arguments)
-    console = Console(highlight=False, soft_wrap=True)
+    # A file has no width of its own: what is written there is not cut.
+    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else FILE_WIDTH)
     try:
         return replay(asked.seed, console) if asked.seed else run(asked, console)
     except KeyboardInterrupt:

@@ -6,8 +6,9 @@ from typing import Any
 
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.resources import PADDLE_JOBS
-from simulator.deeds import DEEDS, Deed, called
+from simulator.deeds import DEEDS, OUT_OF_SIGHT, TRIES, Deed, called
 from simulator.faults import Faults, Interference, RefusedFor, SecondLeader
+from simulator.invariants.at_rest import no_container_starts_with_the_map_of_another_job
 from simulator.life import Life, Workload, live
 from simulator.oracle import ANOTHER_END, calm, differences, end_of
 from simulator.schedule import Schedule, Steady
@@ -26,12 +27,16 @@ MADE_TOO_LATE = frozenset(
         "servers_are_made_before_workers",
         # A pod, where the list of its peers is deleted.
         "what_names_lead_to_stands_before_the_pod",
+        # The list of peers that are gone.
+        "peers_are_told_every_endpoint_in_the_order_of_ranks",
     }
 )
 BESIDE_ANOTHER_LEADER = frozenset(
     {
         # What was made too late is not seen by the one who makes the next try.
         "tries_do_not_overlap",
+        # If it is the list of peers, whoever starts before it is deleted reads it.
+        "no_container_starts_with_the_map_of_another_job",
         # No create, but the same: two statuses are written at once, and nothing compares them. The scheduler
         # does, as pods declare their ports: they find no common node.
         "live_jobs_share_no_host_ports",
@@ -117,7 +122,7 @@ def different(life: Life, case: Case) -> Iterable[str]:
     if any(deed.ends_it for deed in case.deeds):
         return [f"{name} is left" for name in life.jobs if name == life.workload.name]
     found, wanted = (
-        {name: _sorted(_without(one, {*_names_but(name, case)})) for name, one in end.items()}
+        {name: _sorted(_without(one, {*_names_but(name, life, case)})) for name, one in end.items()}
         for end in (end_of(life), calm(life.workload).end)
     )
     if case.ends_before_all_is_made:
@@ -140,11 +145,24 @@ def _reasons(end: Manifest) -> Manifest:
     }
 
 
-def _names_but(name: str, case: Case) -> Iterator[str]:
+def _names_but(name: str, life: Life, case: Case) -> Iterator[str]:
     """Of fields of the object of that name."""
+    but = [deed.but for deed in case.deeds]
+    if any(
+        one.invariant is no_container_starts_with_the_map_of_another_job for one in life.witness.violations
+    ):
+        # Who has read a wrong list begins anew.
+        but.append(TRIES)
+    for fields_but in but:
+        yield from fields_but.get(name, ())
+        yield from fields_but.get("", ())
     for deed in case.deeds:
-        yield from deed.but.get(name, ())
-        yield from deed.but.get("", ())
+        # It is stopped or deleted if nothing else goes wrong; but nobody tries again what is out of sight.
+        if deed.waives >= OUT_OF_SIGHT and name == called(deed.to) and len(case.faults.all) > 1:
+            yield "status"
+    if case.faults.of(SecondLeader) and not case.schedule.is_calm and name.startswith(PADDLE_JOBS.plural):
+        # Who has seen less says less about it.
+        yield from ("node", "message", "conditions")
 
 
 def _without(part: Any, names: set[str]) -> Any:

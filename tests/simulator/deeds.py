@@ -156,7 +156,7 @@ DEEDS = {
         {called(A_POD): LABELS},
         costs=True,
         begins_anew=True,
-        waives=UNSEEN,
+        waives=UNSEEN | OF_NO_TRY,
     ),
     "lie-on-a-pod": Deed(label(A_POD, LIES), A_POD, {called(A_POD): LABELS}),
     # By its label it is not of this try, and has to go; who may label it may delete it as well.

@@ -40,7 +40,7 @@ from simulator.faults import (
     SecondLeader,
     StaleList,
 )
-from simulator.history import slots_of
+from simulator.history import intranet_of, slots_of
 from simulator.life import Recreation, Workload
 from simulator.oracle import Calm, calm
 from simulator.schedule import Priorities, Schedule, Steady, Unsteady
@@ -279,6 +279,12 @@ def draw_faults(dice: Random, workload: Workload) -> Faults:
     if workload.acts:
         # A pod that somebody deletes may be made again by a leader that never saw it: then nobody misses it.
         planned.pop(SecondLeader, None)
+    deleted = [
+        one for one in planned.values() if isinstance(one, Interference) and one.deed == "delete-a-pod"
+    ]
+    if deleted and intranet_of(workload.manifest) != "PodIP":
+        # The same, if nothing could be written meanwhile: its peers know it by name, and wait for the other.
+        return Faults(tuple(deleted))
     return Faults(tuple(planned.values()))
 
 

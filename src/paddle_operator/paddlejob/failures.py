@@ -295,6 +295,8 @@ def _moved(seen: Observed) -> list[_Suspect]:
 
 
 def _are_misled(seen: Observed) -> bool:
+    if seen.reads_an_old_list:
+        return True
     if seen.own_config_map is not None or seen.job.found_by_name:
         return seen.tells_wrong_peers
     # A wrong list was taken away, and somebody had begun with it all the same; others were woken for it.

@@ -11,6 +11,7 @@ import msgspec
 from paddle_operator.api.core import ConfigMap, ContainerStatus, Pod, Service
 from paddle_operator.api.meta import find_condition
 from paddle_operator.api.names import (
+    ANNOTATION_NUDGE,
     ANNOTATION_PEERS,
     CREATED,
     LABEL_ATTEMPT,
@@ -171,6 +172,19 @@ class Observed:
             return self._told_peers != fingerprint(self.job, map(self.job.service_host, self.slots))
         hosts = [self.addresses.get(name, "") for name in self.slots]
         return all(hosts) and self._told_peers != fingerprint(self.job, hosts)  # else not known, or not yet
+
+    @cached_property
+    def reads_an_old_list(self) -> bool:
+        """Somebody has begun before this try had its list: it can only have read one of an earlier try.
+
+        Another leader was late and made that anew. Whoever was woken has its own list. Where names tell who
+        the peers are, all lists are the same.
+        """
+        if self.job.found_by_name or not self.job.status.attempt or self.own_config_map is not None:
+            return False
+        begun = [self.own[name].metadata.annotations for name in self.started]
+        is_well = Verdict.SUCCEEDED in self.verdicts.values()
+        return not is_well and any(ANNOTATION_NUDGE not in annotations for annotations in begun)
 
     @cached_property
     def verdicts(self) -> dict[str, Verdict]:

@@ -14,7 +14,7 @@ from paddle_operator.api.names import (
     REFUSED,
     SHARED_ADDRESS,
 )
-from paddle_operator.api.resources import PADDLE_JOBS
+from paddle_operator.api.resources import PADDLE_JOBS, PODS
 from paddle_operator.api.validate import not_served, spec_problems
 
 from . import ports
@@ -106,10 +106,12 @@ def _ports_taken(seen: Observed) -> Obstacle | None:
 
 
 def _refused(seen: Observed) -> Obstacle | None:
-    if not seen.refusals:
+    # Another manager may have made a pod since.
+    refusals = [one for one in seen.refusals if one.resource != PODS or one.name in seen.missing]
+    if not refusals:
         return None
     # By name, so that the message does not change with the order of the answers.
-    refusal = min(seen.refusals, key=lambda refusal: refusal.name)
+    refusal = min(refusals, key=lambda refusal: refusal.name)
     kind = {"ConfigMap": "config map"}.get(refusal.resource.kind, refusal.resource.kind.lower())
     if not refusal.taken:
         return Obstacle(REFUSED, f"{kind} {refusal.name}: {refusal.message}", End.BY_TRYING)

@@ -60,7 +60,7 @@ def reconcile(seen: Observed) -> Plan:
     obstacle = find_obstacle(seen) if not left else None
     if not seen.is_trained and (late := missed_deadline(seen, obstacle)):
         return _end(seen, failed_status(seen, late))
-    if left:
+    if left and not seen.reads_an_old_list:
         return _swept(seen)
     if (pause := backed_off_until(seen)) is not None:
         return _plan(wake_at=_earliest(pause, *_deadlines(seen)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from paddle_operator.api.meta import Key
 from paddle_operator.api.names import CREATED, REFUSED
 from paddle_operator.api.resources import EVENTS, PADDLE_JOBS, AnyResource
-from paddle_operator.cluster import Conflict, Forbidden, Invalid
+from paddle_operator.cluster import ApiError, Conflict, Forbidden, Invalid
 
 if TYPE_CHECKING:
     from simulator.life import Life
@@ -33,12 +33,21 @@ class Wish(NamedTuple):
     """Of the object: to stop a pod is another wish than to touch it."""
 
 
+class Answer(NamedTuple):
+    at: float
+    error: ApiError
+
+
 def what_is_refused_is_not_asked_in_haste(life: "Life") -> bool:
-    """28: no write is tried again faster than once a second, once it was refused a few times."""
+    """28: no write is tried again faster than once a second, once it was refused a few times.
+
+    After another error than before it is: an executor waits by itself where it is told to.
+    """
     return all(
-        later - earlier >= HURRY_SECONDS
-        for times in _refused(life).values()
-        for earlier, later in pairwise(times[FIRST_TRIES - 1 :])
+        later.at - earlier.at >= HURRY_SECONDS
+        for found in _refused(life).values()
+        for earlier, later in pairwise(found[FIRST_TRIES - 1 :])
+        if type(earlier.error) is type(later.error)
     )
 
 
@@ -46,21 +55,21 @@ def what_may_not_be_made_is_said(life: "Life") -> bool:
     """28: a child that the server does not let in is told of in a condition within 5 tries."""
     said = {*_said(life)}
     refused = _refused(life, Forbidden, Invalid).items()
-    long = [wish for wish, times in refused if wish.verb == "create" and len(times) > FIRST_TRIES]
+    long = [wish for wish, found in refused if wish.verb == "create" and len(found) > FIRST_TRIES]
     return all(wish.resource == EVENTS or wish.job in said for wish in long)
 
 
 OF_REFUSALS = (what_is_refused_is_not_asked_in_haste, what_may_not_be_made_is_said)
 
 
-def _refused(life: "Life", *errors: type[Exception]) -> dict[Wish, list[float]]:
-    """When each wish was refused, in the order of time."""
-    found: dict[Wish, list[float]] = defaultdict(list)
+def _refused(life: "Life", *errors: type[Exception]) -> dict[Wish, list[Answer]]:
+    """When and how each wish was refused, in the order of time."""
+    found: dict[Wish, list[Answer]] = defaultdict(list)
     for request, error in life.witness.refusals:
         if request.turn is None or isinstance(error, Conflict) or not isinstance(error, errors or Exception):
             continue
         asked = (request.verb, request.resource, request.key, request.uid, tuple(request.body))
-        found[Wish(id(request.process), request.turn.job.uid, *asked)].append(request.at)
+        found[Wish(id(request.process), request.turn.job.uid, *asked)].append(Answer(request.at, error))
     return found
 
 

@@ -98,9 +98,9 @@ def nothing_of_a_try_is_deleted_before_the_next_is_written(request: Request, obj
         return True  # another one is meant, and the server refuses
     owners = [one for (kind, _), one in objects.items() if kind == PADDLE_JOBS]
     job = next((one for one in owners if one["metadata"]["uid"] == owner_of(pod)), None)
-    if job is None or job["status"]["phase"] in FINAL:
+    if job is None or job.get("status", {}).get("phase") in FINAL:
         return True
-    return bool(attempt_of(pod) < job["status"].get("attempt", 0))
+    return bool(attempt_of(pod) < job.get("status", {}).get("attempt", 0))
 
 
 def an_event_is_short(request: Request, _: Objects) -> bool:
