@@ -112,7 +112,7 @@ def unconfirmed_workers(seen: Observed) -> Question:
     failure = find_failure(seen).failure if seen.job.spec.mode is Mode.PS else None
     if failure is None or failure.role != Role.PS:
         return Question()
-    workers = [name for name in seen.own if seen.slots[name].role is not Role.PS]
+    workers = [name for name in seen.workers if name in seen.own]
     return Question(
         tuple(name for name in workers if seen.verdicts[name] is not Verdict.SUCCEEDED),
         frozenset({Verdict.SUCCEEDED}),

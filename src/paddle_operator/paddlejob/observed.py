@@ -175,10 +175,10 @@ class Observed:
 
     @cached_property
     def reads_an_old_list(self) -> bool:
-        """Somebody has begun before this try had its list: it can only have read one of an earlier try.
+        """Somebody has begun, and there is no list of this try: it may have read one of an earlier try.
 
-        Another leader was late and made that anew. Whoever was woken has its own list. Where names tell who
-        the peers are, all lists are the same.
+        Another leader was late and made that anew; or somebody has deleted the right one, and that cannot be
+        told apart. Whoever was woken has its own list. Where names tell who the peers are, all are the same.
         """
         if self.job.found_by_name or not self.job.status.attempt or self.own_config_map is not None:
             return False
