@@ -1,7 +1,8 @@
 """What a large cluster costs the operator's memory: it keeps only what is ours, and of that a little."""
 
 import asyncio
-from typing import Any
+import gc
+import tracemalloc
 
 import make
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 from loopback import json_answer, serving
 from scripted import running, wall_clock
 
+from paddle_operator.api.core import Pod
 from paddle_operator.api.crd import paddle_job_schema
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, AnyResource
@@ -18,8 +20,11 @@ from paddle_operator.kube.client import KubeCluster
 from paddle_operator.kube.config import Credentials
 from paddle_operator.kube.transport import Transport
 from paddle_operator.memory.cluster import MemoryCluster
+from paddle_operator.paddlejob.slim import slim
+from paddle_operator.runtime.store import Store
 
 MOST_BYTES_OF_A_POD = 1500
+PODS_IN_CACHE = 500
 
 
 def of_somebody_else(resource: AnyResource, number: int) -> Manifest:
@@ -57,11 +62,25 @@ def as_a_server_stores_it() -> Manifest:
 
 
 async def test_of_a_pod_little_is_kept() -> None:
-    pod = as_a_server_stores_it()
-    assert len(msgspec.json.encode(pod)) > 4 * MOST_BYTES_OF_A_POD
-    answer: dict[str, Any] = {"metadata": {"resourceVersion": "9"}, "items": [pod]}
+    """As memory, beside many of its kind: what all of them say is there once."""
+    usual = as_a_server_stores_it()
+    pods = []
+    for number in range(PODS_IN_CACHE):
+        metadata = {**usual["metadata"], "name": f"resnet-worker-{number}", "uid": f"uid-of-pod-{number:04}"}
+        pods.append({**usual, "metadata": metadata})
+    assert len(msgspec.json.encode(usual)) > 4 * MOST_BYTES_OF_A_POD
+    store = Store[Pod](lambda pod: pod.metadata.key, slim)
     async with serving() as server, Transport(Credentials(server.address, None)) as transport:
-        server.say(json_answer(answer))
-        (kept,) = (await KubeCluster(transport).list(PODS, Scope())).items
-    assert kept.metadata.name == pod["metadata"]["name"]
-    assert len(msgspec.json.encode(kept)) <= MOST_BYTES_OF_A_POD
+        server.say(json_answer({"metadata": {"resourceVersion": "9"}, "items": pods}))
+        server.say(json_answer({"metadata": {"resourceVersion": "9"}, "items": pods}))
+        cluster, scope = KubeCluster(transport), Scope(keep=store.keep)
+        await cluster.list(PODS, scope)  # what is shared, and what is made but once, is there from now on
+        tracemalloc.start()
+        try:
+            kept = (await cluster.list(PODS, scope)).items
+            gc.collect()
+            traced, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert {pod.metadata.name for pod in kept} == {pod["metadata"]["name"] for pod in pods}
+    assert traced <= PODS_IN_CACHE * MOST_BYTES_OF_A_POD

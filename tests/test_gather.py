@@ -57,6 +57,25 @@ async def test_nor_is_it_one_of_ours_that_only_hid() -> None:
     assert seen.pods == ()
 
 
+async def test_a_pod_of_no_slot_may_be_of_a_size_that_we_have_not_heard_of() -> None:
+    """Another manager has resumed the job with more workers; no status would tell us that we are late."""
+    status = {"phase": "Suspended", "attempt": 1, "startTime": NOW.isoformat()}
+    old = make.paddlejob(workers=1, status=status, runPolicy={"suspend": True})
+    new = make.paddlejob(workers=2, status={**status, "phase": "Running"})
+    cached = [make.pod(new, rank, phase="Running") for rank in (0, 1)]
+    seen = await gathered(old, *cached, stored=(new, make.config_map(new), *cached))
+    assert seen.job == new
+    assert seen.leftovers == ()
+
+
+async def test_what_is_left_of_an_earlier_try_is_no_reason_to_ask_for_the_job() -> None:
+    old, new = job_of_try(0), job_of_try(1)
+    left = make.pod(old, phase="Running")
+    seen = await gathered(new, left, stored=(left, job_of_try(2)))
+    assert seen.job == new
+    assert [pod.metadata.uid for pod in seen.leftovers] == [left.metadata.uid]
+
+
 async def test_a_pod_without_its_labels_is_found_by_its_name() -> None:
     job = job_of_try(0)
     hidden = make.pod(job, phase="Running", metadata={"labels": {}})

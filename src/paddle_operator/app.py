@@ -164,8 +164,11 @@ class PaddleJobManager:
             refusals=memory.refusals,
             status_written_at=memory.status_written_at,
         )
+        if seen.contradicts_the_job:
+            seen = replace(seen, job=await self._newest(job))
         # First, because what is left of an earlier try hides that nobody has looked for the map of this one.
         seen = await self._without_gone_pods(seen)
+        job = seen.job
         is_over = job.status.finished or job.run_policy.suspend
         is_first = not (seen.own or seen.namesakes or seen.leftovers)
         is_hidden = seen.config_map is None and (is_first or were_woken(seen))
@@ -191,6 +194,10 @@ class PaddleJobManager:
         """One of them may be of a try that our picture of the job does not know yet."""
         if not any(child.metadata.controlled_by(job.uid) and is_ahead(job, child) for child in children):
             return job
+        return await self._newest(job)
+
+    async def _newest(self, job: PaddleJob) -> PaddleJob:
+        """Before something is deleted for which no status has to be written: that would show who is late."""
         newest = await self._look_up(PADDLE_JOBS, job.metadata.key)
         return newest if newest is not None and newest.uid == job.uid else job
 

@@ -24,6 +24,17 @@ def deleted(seen: Observed) -> list[str]:
     return [str(one.target) for one in actions(reconcile(seen), Delete)]
 
 
+def test_a_service_that_the_job_has_no_more_is_deleted_once_also_after_the_end() -> None:
+    job = make.paddlejob(workers=1, intranet="Service", status={"phase": "Completed", "mode": "Single"})
+    services = tuple(make.service(job, f"resnet-worker-{rank}") for rank in range(2))
+    seen = make.observed(job, make.pod(job, 0, "Succeeded"), services=services)
+    assert sorted(deleted(seen)) == [
+        "Pod resnet-worker-0",
+        "Service resnet-worker-0",
+        "Service resnet-worker-1",
+    ]
+
+
 def test_services_beyond_a_smaller_number_go_and_so_does_the_list_of_peers() -> None:
     for status, suspend in ((SUSPENDED, True), (RESUMED, False)):
         assert deleted(shrunk(status, suspend=suspend)) == [

@@ -23,6 +23,8 @@ class Act:
     when: Callable[["Stage"], bool]
     pause_seconds: float
     do: Callable[["Stage"], Awaitable[None]]
+    takes_a_pod: bool = False
+    """Away, which nobody may have missed yet who could make it again."""
 
 
 @dataclass
@@ -104,13 +106,27 @@ def resume(workers: int = 0) -> Act:
     return Act(is_suspended, 2.0, do)
 
 
+def resize_at_once(workers: int) -> Act:
+    """Suspended, resized and resumed before anybody looks."""
+
+    async def do(stage: Stage) -> None:
+        for change in (
+            {"runPolicy": {"suspend": True}},
+            {"worker": {"replicas": workers}},
+            {"runPolicy": {"suspend": False}},
+        ):
+            await stage.change_spec(change)
+
+    return Act(all_run(0), 1.0, do)
+
+
 def delete_pod(name: str, attempt: int = 0) -> Act:
     """By hand, or by a drain."""
 
     async def do(stage: Stage) -> None:
         await stage.memory.delete(stage.target(stage.pod(name)))
 
-    return Act(all_are_missed(attempt), 1.0, do)
+    return Act(all_are_missed(attempt), 1.0, do, takes_a_pod=True)
 
 
 def delete_job() -> Act:
@@ -129,7 +145,7 @@ def lose_node_of(name: str) -> Act:
         stage.kubelet.lost.add(pod["metadata"]["uid"])
         await stage.memory.delete(stage.target(pod))
 
-    return Act(all_are_missed(0), 1.0, do)
+    return Act(all_are_missed(0), 1.0, do, takes_a_pod=True)
 
 
 def evict(name: str) -> Act:
@@ -148,7 +164,7 @@ def preempt(name: str) -> Act:
         await stage.memory.patch(target, condition, subresource="status")
         await stage.memory.delete(target)
 
-    return Act(all_are_missed(0), 1.0, do)
+    return Act(all_are_missed(0), 1.0, do, takes_a_pod=True)
 
 
 def kill_for_memory(name: str) -> Act:

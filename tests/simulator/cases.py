@@ -27,6 +27,8 @@ MADE_TOO_LATE = frozenset(
         "servers_are_made_before_workers",
         # A pod, where the list of its peers is deleted.
         "what_names_lead_to_stands_before_the_pod",
+        # The same, where the ports of its job are given back.
+        "a_pod_on_the_host_network_keeps_to_its_own_ports",
         # The list of peers that are gone.
         "peers_are_told_every_endpoint_in_the_order_of_ranks",
     }

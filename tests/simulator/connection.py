@@ -102,6 +102,10 @@ class Connection:
         behind = self._knows.is_behind_own_writes(job.uid)
         self._witness.turn_begins(Turn(job, behind, _now(), dict(self._knows.shown)))
 
+    def turn_decides_on(self, job: PaddleJob) -> None:
+        """It may have asked for the job meanwhile."""
+        self._witness.turn_decides_on(job)
+
     async def get(self, resource: Resource[T], key: Key) -> T:
         await self._arrive(self._request("get", resource, key, turn=CURRENT_TURN.get()))
         found = await self._memory.get(resource, key)

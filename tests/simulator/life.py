@@ -111,7 +111,9 @@ class WatchedManager(PaddleJobManager):
 
     async def _gather(self, job: PaddleJob, memory: Recollection) -> Observed:
         self._connection.turn_begins(job)
-        return await super()._gather(job, memory)
+        seen = await super()._gather(job, memory)
+        self._connection.turn_decides_on(seen.job)
+        return seen
 
 
 def live(workload: Workload, faults: Faults | None = None, schedule: Schedule | None = None) -> Life:

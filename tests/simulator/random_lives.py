@@ -276,7 +276,7 @@ def draw_faults(dice: Random, workload: Workload) -> Faults:
         for fault in dice.choice(DRAWERS)(dice, workload, calm(workload))
     ]
     planned = {_role(fault): fault for fault in drawn}
-    if workload.acts:
+    if any(act.takes_a_pod for act in workload.acts):
         # A pod that somebody deletes may be made again by a leader that never saw it: then nobody misses it.
         planned.pop(SecondLeader, None)
     deleted = [

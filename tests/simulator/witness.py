@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paddle_operator.api.meta import Key, Manifest
@@ -175,6 +175,11 @@ class Witness:
     def turn_begins(self, turn: Turn) -> None:
         CURRENT_TURN.set(turn)
         self.turns.append(turn)
+
+    def turn_decides_on(self, job: PaddleJob) -> None:
+        turn = CURRENT_TURN.get()
+        assert turn is not None, "it has begun"
+        CURRENT_TURN.set(replace(turn, job=job))
 
     def request_arrives(self, request: Request) -> None:
         """Judged on the store as it is before the request has changed it."""

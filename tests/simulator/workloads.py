@@ -24,6 +24,7 @@ from simulator.acts import (
     lose_node_of,
     never_pull,
     preempt,
+    resize_at_once,
     resume,
     suspend,
 )
@@ -183,6 +184,8 @@ LIVES = {
         others=((PADDLE_JOBS, ANOTHER_HOST_JOB),),
     ),
     "service-is-suspended-and-shrinks": disturbed(suspend(), resume(workers=1), intranet="Service"),
+    "is-resized-unseen": disturbed(resize_at_once(3)),
+    "host-is-resized-unseen": disturbed(resize_at_once(2), workers=1, intranet="Host"),
     "is-born-suspended": Workload(job(workers=1, suspend=True), acts=(resume(),)),
     "stays-suspended": disturbed(suspend()),
     "runs-too-long": disturbed(waits=(inf,), activeDeadlineSeconds=60),

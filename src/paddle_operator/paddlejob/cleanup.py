@@ -24,7 +24,9 @@ def clean_up(seen: Observed, end: Phase) -> Step:
     live = [pod for pod in seen.own.values() if not pod.metadata.terminating]
     if end in _CLEANED_AFTER[seen.job.spec.effective_clean_pod_policy]:
         pods = [Delete(Target.of(PODS, pod)) for pod in live]
-        services = [one for one in seen.own_services if not one.metadata.terminating]
+        # Those of slots that the job has no more are swept.
+        mine = [one for one in seen.own_services if one.metadata.name in seen.slots]
+        services = [one for one in mine if not one.metadata.terminating]
         return (*pods, *(Delete(Target.of(SERVICES, service)) for service in services))
     return tuple(_stop(pod) for pod in live if _still_runs(pod))
 

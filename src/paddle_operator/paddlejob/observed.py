@@ -126,6 +126,17 @@ class Observed:
         is_wrong = not self.started and self.tells_wrong_peers
         return (*pods, *services, *((found,) if found is not None and (is_old or is_wrong) else ()))
 
+    @property
+    def contradicts_the_job(self) -> bool:
+        """Something of this very try is none of its: the job may have been resized, and we have not heard."""
+        return any(
+            self.attempt_of(one) == self.job.status.attempt
+            if isinstance(one, Pod)
+            else isinstance(one, Service) or attempt_of(one.metadata) == self.job.status.attempt
+            for one in self.leftovers
+            if not one.metadata.terminating
+        )
+
     def _had_slot(self, pod: Pod) -> bool:
         """One that names the job as its owner, but fills no slot that it ever had, is not ours to delete."""
         if pod.metadata.name in self.slots:

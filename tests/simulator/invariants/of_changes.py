@@ -101,7 +101,10 @@ def _stays_counted(before: Manifest, after: Manifest) -> bool:
 
 
 def a_try_is_counted_once(change: Change) -> bool:
-    """7: a new try begins with one more failure or disruption, or because the job is suspended."""
+    """7: a new try begins with one more failure or disruption, or because the job is or was suspended.
+
+    Who was restarted in place until then has failed once.
+    """
     before, after = _statuses(change)
     tries = after.get("attempt", 0) - before.get("attempt", 0)
     restarts, failures, disruptions = (
@@ -110,8 +113,8 @@ def a_try_is_counted_once(change: Change) -> bool:
     if tries == 0:
         is_over = after.get("phase") == FAILED and failures + disruptions <= 1
         return restarts == 0 and (failures == disruptions == 0 or is_over)
-    if after["phase"] == SUSPENDED:
-        return (tries, restarts, failures, disruptions) == (1, 0, 0, 0)
+    if after["phase"] == SUSPENDED or after.get("resumeTime") != before.get("resumeTime"):
+        return (tries, restarts, disruptions) == (1, 0, 0) and failures in {0, 1}
     return (tries, restarts, failures + disruptions) == (1, 1, 1)
 
 

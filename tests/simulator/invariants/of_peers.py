@@ -78,13 +78,19 @@ def peers_are_told_every_endpoint_in_the_order_of_ranks(change: Change) -> bool:
 
 
 def host_ports_are_written_once(change: Change) -> bool:
-    """8: the ports of a job on the host network stay what they are, as its pods do; none while suspended."""
+    """8: the ports of a job on the host network stay what they are, as its pods do.
+
+    But a suspension, also one that nobody saw, gives them back.
+    """
     before, after = change.entry.before, change.entry.after
     if change.entry.resource != PADDLE_JOBS or before is None or after is None:
         return True
     written = before.get("status", {}).get("hostPort")
     now = after["status"].get("hostPort")
-    return written in {None, now} or (now is None and after["status"]["phase"] == "Suspended")
+    if written in {None, now}:
+        return True
+    is_resumed = after["status"].get("resumeTime") != before["status"].get("resumeTime")
+    return now is None and (is_resumed or after["status"]["phase"] == "Suspended")
 
 
 def a_pod_on_the_host_network_keeps_to_its_own_ports(change: Change) -> bool:
