@@ -10,7 +10,6 @@ import pytest
 from loopback import json_answer, serving
 from scripted import running, wall_clock
 
-from paddle_operator.api.core import Pod
 from paddle_operator.api.crd import paddle_job_schema
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, AnyResource
@@ -20,8 +19,6 @@ from paddle_operator.kube.client import KubeCluster
 from paddle_operator.kube.config import Credentials
 from paddle_operator.kube.transport import Transport
 from paddle_operator.memory.cluster import MemoryCluster
-from paddle_operator.paddlejob.slim import slim
-from paddle_operator.runtime.store import Store
 
 MOST_BYTES_OF_A_POD = 1500
 PODS_IN_CACHE = 500
@@ -69,11 +66,11 @@ async def test_of_a_pod_little_is_kept() -> None:
         metadata = {**usual["metadata"], "name": f"resnet-worker-{number}", "uid": f"uid-of-pod-{number:04}"}
         pods.append({**usual, "metadata": metadata})
     assert len(msgspec.json.encode(usual)) > 4 * MOST_BYTES_OF_A_POD
-    store = Store[Pod](lambda pod: pod.metadata.key, slim)
     async with serving() as server, Transport(Credentials(server.address, None)) as transport:
         server.say(json_answer({"metadata": {"resourceVersion": "9"}, "items": pods}))
         server.say(json_answer({"metadata": {"resourceVersion": "9"}, "items": pods}))
-        cluster, scope = KubeCluster(transport), Scope(keep=store.keep)
+        cluster = KubeCluster(transport)
+        scope = Scope(keep=PaddleJobManager(cluster)._pods.store.keep)
         await cluster.list(PODS, scope)  # what is shared, and what is made but once, is there from now on
         tracemalloc.start()
         try:

@@ -8,8 +8,7 @@ import msgspec
 from pytest import MonkeyPatch  # noqa: PT013 (it is in every line here)
 
 from paddle_operator import app
-from paddle_operator.api.core import Pod
-from paddle_operator.api.meta import Key, KubeObject, ObjectMeta, Unreadable
+from paddle_operator.api.meta import Key, ObjectMeta, Unreadable
 from paddle_operator.api.resources import Resource, Target
 from paddle_operator.cluster import ApiError, Scope
 from paddle_operator.kube import client, errors
@@ -172,14 +171,7 @@ def every_pod_is_listed(patch: MonkeyPatch) -> None:
 
 @tabled(27, fails=["tests/test_cache_size.py::test_of_a_pod_little_is_kept"])
 def whole_pods_are_kept(patch: MonkeyPatch) -> None:
-    class WholePod(Pod, frozen=True):
-        whole: bytes = b""
-
-    def decode(resource: Resource[Any], body: bytes) -> KubeObject:
-        found = msgspec.json.decode(body, type=WholePod)
-        return msgspec.structs.replace(found, whole=body) if resource.type is Pod else found
-
-    patch.setattr(client, "decode_or_report", decode)
+    patch.setattr(app, "slim", lambda pod: pod)
 
 
 @tabled(19, fails=["tests/runtime/test_store.py::test_the_same_name_in_two_namespaces_is_two_objects"])

@@ -53,6 +53,8 @@ ENDS = {
     "is-suspended-and-grows": ("Completed", set()),
     "host-job-grows-beside-another": ("Completed", set()),
     "service-is-suspended-and-shrinks": ("Completed", set()),
+    "is-resized-unseen": ("Completed", set()),
+    "host-is-resized-unseen": ("Completed", set()),
     "is-born-suspended": ("Completed", set()),
     "stays-suspended": ("Suspended", set()),
     "runs-too-long": ("Failed", WORKERS),
