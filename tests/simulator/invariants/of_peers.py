@@ -100,12 +100,11 @@ def a_pod_on_the_host_network_keeps_to_its_own_ports(change: Change) -> bool:
         return True
     if not job["status"].get("hostPort"):
         return False
-    name, port = pod["metadata"]["name"], int(variables_of(pod)["PADDLE_PORT"])
-    own = next(
-        index
-        for index, (role, rank) in enumerate(slots_of(job))
-        if pod_name(job["metadata"]["name"], role, rank) == name
-    )
+    names = [pod_name(job["metadata"]["name"], role, rank) for role, rank in slots_of(job)]
+    if pod["metadata"]["name"] not in names:
+        return False
+    port = int(variables_of(pod)["PADDLE_PORT"])
+    own = names.index(pod["metadata"]["name"])
     declared = [one.get("hostPort") for one in pod["spec"]["containers"][0].get("ports", ())]
     block = range(port, port + PORTS_OF_A_POD)
     return port == job["status"]["hostPort"] + PORTS_OF_A_POD * own and declared == [*block]
