@@ -241,10 +241,30 @@ def test_but_that_all_pods_are_made_is_said_at_once() -> None:
     assert changes(reconcile(seen))["conditions"][0]["status"] == "True"
 
 
-def said(status: str, reason: str) -> PaddleJob:
+def test_another_reason_is_told_less_and_less_often() -> None:
+    """Of two managers that both lead one may not see why pods do not start: they would say it in turns."""
+    job = said("False", "ImagePullBackOff", of="Running")
+    soothing = said("False", "PodsStart", of="Running").status
+
+    def after(seconds_since: float) -> Observed:
+        return make.observed(job, now=NOW + seconds(seconds_since), status_written_at=NOW)
+
+    assert write_status(after(3), soothing) == ()
+    assert write_due(after(30), soothing) == NOW + seconds(10), "a quarter of the job's 40 s"
+    assert write_status(after(30), soothing) != ()
+
+
+def test_but_why_pods_do_not_start_is_said_at_once() -> None:
+    job = said("False", "PodsStart", of="Running")
+    told = said("False", "ImagePullBackOff", of="Running").status
+    seen = make.observed(job, now=NOW + seconds(3), status_written_at=NOW + seconds(3))
+    assert write_status(seen, told) != ()
+
+
+def said(status: str, reason: str, *, of: str = "Created") -> PaddleJob:
     """A job of which that was just said of its pods."""
     job = make.paddlejob()
     told = next_status(make.observed(job, make.pod(job, 0), make.pod(job, 1)), None)
-    created = {"type": "Created", "status": status, "reason": reason, "lastTransitionTime": NOW.isoformat()}
-    conditions = msgspec.convert([created], tuple[Condition, ...])
+    about = {"type": of, "status": status, "reason": reason, "lastTransitionTime": NOW.isoformat()}
+    conditions = msgspec.convert([about], tuple[Condition, ...])
     return msgspec.structs.replace(job, status=msgspec.structs.replace(told, conditions=conditions))

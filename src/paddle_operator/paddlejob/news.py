@@ -46,13 +46,21 @@ def write_status(seen: Observed, status: PaddleJobStatus, *, at_once: bool = Fal
 
 
 def _can_wait(seen: Observed, status: PaddleJobStatus, changes: dict[str, object]) -> bool:
-    """Counts, other words for the same condition, and what would take back what was said just now.
+    """Counts, other words or another reason for the same condition, and what was said otherwise just now.
 
-    A quota's refusal changes its words with every pod of others.
+    A quota's refusal changes its words with every pod of others; and of two managers that lead at once one
+    may not see what the other one does. But why pods do not start is said as soon as it is known.
     """
-    told = [_essence(condition) for condition in seen.job.status.conditions]
-    same = told == [_essence(condition) for condition in status.conditions]
-    return set(changes) <= {"conditions", *Role} and (same or _steady_until(seen, status) is not None)
+    if not set(changes) <= {"conditions", *Role}:
+        return False
+    told = [(one.type, one.status) for one in seen.job.status.conditions]
+    is_alike = told == [(one.type, one.status) for one in status.conditions]
+    return _steady_until(seen, status) is not None or (is_alike and not _tells_why(seen, status))
+
+
+def _tells_why(seen: Observed, status: PaddleJobStatus) -> bool:
+    old, new = (find_condition(one.conditions, RUNNING) for one in (seen.job.status, status))
+    return old is not None and new is not None and old.reason == PODS_START != new.reason
 
 
 def _steady_until(seen: Observed, status: PaddleJobStatus) -> datetime | None:
@@ -77,7 +85,7 @@ def _essence(condition: Condition) -> tuple[str, str, str]:
 
 
 def write_due(seen: Observed, status: PaddleJobStatus) -> datetime:
-    """When what can wait is written: counts a second after the last write, up to 30 for an old job; words 30.
+    """When what can wait is written: a second after the last write, up to 30 for an old job; mere words 30.
 
     That a pod ended well is never put off for long: once it is deleted, only the status knows.
     """
@@ -88,7 +96,8 @@ def write_due(seen: Observed, status: PaddleJobStatus) -> datetime:
         return seen.now
     born = seen.job.metadata.creation_timestamp or seen.now
     quiet_seconds = max(QUIET_SECONDS, QUIET_SHARE_OF_AGE * (seen.now - born).total_seconds())
-    if status.conditions != seen.job.status.conditions:
+    told = [_essence(condition) for condition in seen.job.status.conditions]
+    if status.conditions != seen.job.status.conditions and told == [*map(_essence, status.conditions)]:
         quiet_seconds = LONGEST_QUIET_SECONDS
     if _succeeded(status) != _succeeded(seen.job.status):
         quiet_seconds = QUIET_SECONDS
