@@ -46,29 +46,32 @@ def write_status(seen: Observed, status: PaddleJobStatus, *, at_once: bool = Fal
 
 
 def _can_wait(seen: Observed, status: PaddleJobStatus, changes: dict[str, object]) -> bool:
-    """Counts, other words or another reason for the same condition, and what was said otherwise just now.
+    """Counts, other words for the same condition, and what would take back what was said.
 
-    A quota's refusal changes its words with every pod of others; and of two managers that lead at once one
-    may not see what the other one does. But why pods do not start is said as soon as it is known.
+    A quota's refusal changes its words with every pod of others.
     """
-    if not set(changes) <= {"conditions", *Role}:
-        return False
-    told = [(one.type, one.status) for one in seen.job.status.conditions]
-    is_alike = told == [(one.type, one.status) for one in status.conditions]
-    return _steady_until(seen, status) is not None or (is_alike and not _tells_why(seen, status))
+    is_little = all(_takes_back_why(old, new) for old, new in _changed(seen, status))
+    return set(changes) <= {"conditions", *Role} and (is_little or _steady_until(seen, status) is not None)
 
 
-def _tells_why(seen: Observed, status: PaddleJobStatus) -> bool:
-    old, new = (find_condition(one.conditions, RUNNING) for one in (seen.job.status, status))
-    return old is not None and new is not None and old.reason == PODS_START != new.reason
+def _changed(seen: Observed, status: PaddleJobStatus) -> list[tuple[Condition | None, Condition]]:
+    """In more than words."""
+    before = {condition.type: condition for condition in seen.job.status.conditions}
+    pairs = [(before.get(new.type), new) for new in status.conditions]
+    return [(old, new) for old, new in pairs if old is None or _essence(old) != _essence(new)]
+
+
+def _takes_back_why(old: Condition | None, new: Condition) -> bool:
+    """Why pods do not start is said at once; that nothing is in their way any more is no news.
+
+    Two managers that lead at once, of which one does not see it, would else answer each other without end.
+    """
+    return old is not None and (new.type, new.status, new.reason) == (RUNNING, old.status, PODS_START)
 
 
 def _steady_until(seen: Observed, status: PaddleJobStatus) -> datetime | None:
     """Until when a condition that has just changed, and would again, is left as it is; None: none is."""
-    before = {condition.type: condition for condition in seen.job.status.conditions}
-    changed = [
-        (old, new) for new in status.conditions if (old := before.get(new.type)) and old.status != new.status
-    ]
+    changed = [(old, new) for old, new in _changed(seen, status) if old and old.status != new.status]
     if any(_says_all_are_made(new) for _, new in changed):
         return None
     times = [old.last_transition_time for old, _ in changed if old.last_transition_time is not None]
@@ -85,7 +88,7 @@ def _essence(condition: Condition) -> tuple[str, str, str]:
 
 
 def write_due(seen: Observed, status: PaddleJobStatus) -> datetime:
-    """When what can wait is written: a second after the last write, up to 30 for an old job; mere words 30.
+    """When what can wait is written: counts a second after the last write, up to 30 for an old job; words 30.
 
     That a pod ended well is never put off for long: once it is deleted, only the status knows.
     """
@@ -96,8 +99,7 @@ def write_due(seen: Observed, status: PaddleJobStatus) -> datetime:
         return seen.now
     born = seen.job.metadata.creation_timestamp or seen.now
     quiet_seconds = max(QUIET_SECONDS, QUIET_SHARE_OF_AGE * (seen.now - born).total_seconds())
-    told = [_essence(condition) for condition in seen.job.status.conditions]
-    if status.conditions != seen.job.status.conditions and told == [*map(_essence, status.conditions)]:
+    if status.conditions != seen.job.status.conditions:
         quiet_seconds = LONGEST_QUIET_SECONDS
     if _succeeded(status) != _succeeded(seen.job.status):
         quiet_seconds = QUIET_SECONDS
