@@ -133,7 +133,7 @@ def about(results: Results) -> str:
     """When, where and of what."""
     first = results.abouts[0]
     rows = [
-        ["begun", first["began"]],
+        ["begun", ", ".join(one["began"] for one in results.abouts)],
         ["minutes", f"{results.seconds / 60:.0f}"],
         ["commit", ", ".join(dict.fromkeys(one["commit"] for one in results.abouts))],
         ["processor", f"{first['cores']} x {first['processor']}"],

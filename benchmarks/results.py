@@ -32,10 +32,6 @@ class _Begun(Struct):
     about: _About
 
 
-class _Over(Struct):
-    seconds_of_run: float
-
-
 class _Missing(Struct):
     missing: str
     why: str
@@ -46,6 +42,7 @@ class _Turn(Struct):
     mode: str
     operator: str
     repeat: int
+    wall_seconds: float
 
 
 class _Failed(_Turn):
@@ -67,7 +64,7 @@ class _Measured(_Turn):
     peak_resident_mib: float
 
 
-_KINDS = {"about": _Begun, "seconds_of_run": _Over, "missing": _Missing, "error": _Failed}
+_KINDS = {"about": _Begun, "missing": _Missing, "error": _Failed}
 """Of lines, by the word that no other kind has."""
 
 
@@ -156,6 +153,7 @@ class Results:
         self.abouts: list[Line] = []
         """One for each time that the run was begun or gone on with."""
         self.seconds = 0.0
+        """Of all measurements, also of a run that was cut off."""
         self.missing: dict[str, str] = {}
         """Operators that could not be had, and why."""
         self.measured: set[Key] = set()
@@ -167,13 +165,13 @@ class Results:
         if "about" in one:
             self.abouts.append(one["about"])
             self.missing = {}
-        elif "seconds_of_run" in one:
-            self.seconds += one["seconds_of_run"]
         elif "missing" in one:
             self.missing[one["missing"]] = one["why"]
         elif "error" in one:
+            self.seconds += one["wall_seconds"]
             self._failed[key_of(one)] = one
         else:
+            self.seconds += one["wall_seconds"]
             self.measured.add(key_of(one))
             self.runs[one["workload"], one["mode"], one["operator"]].append(one)
 

@@ -228,13 +228,9 @@ def main() -> None:
             write(file, {"about": about_the_run(options.only)})
             for key, why in missing.items():
                 write(file, {"missing": key, "why": why})
-            began = time.monotonic()
-            try:
-                with ControlPlane(f"bench-{os.getpid()}") as plane:
-                    at_hand = [turn for turn in to_do if turn.case.operator.key not in missing]
-                    asyncio.run(run(plane, folder, at_hand, file))
-            finally:
-                write(file, {"seconds_of_run": round(time.monotonic() - began)})
+            with ControlPlane(f"bench-{os.getpid()}") as plane:
+                at_hand = [turn for turn in to_do if turn.case.operator.key not in missing]
+                asyncio.run(run(plane, folder, at_hand, file))
         sys.stdout.write(report(read(out)))
 
 

@@ -28,7 +28,8 @@ def about(**changes: Any) -> str:
 
 
 def key(operator: str, *, workload: str = "1x256", mode: str = POD_IP, repeat: int = 0) -> dict[str, Any]:
-    return {"workload": workload, "mode": mode, "operator": operator, "repeat": repeat}
+    where = {"workload": workload, "mode": mode, "operator": operator, "repeat": repeat}
+    return where | {"wall_seconds": 12.0}
 
 
 def run(operator: str, *, created: float = 1.0, cpu: float = 1.0, requests: int = 700, **others: Any) -> str:
@@ -68,8 +69,9 @@ def test_a_peer_that_could_be_had_later_is_not_missing() -> None:
 
 
 def test_a_run_that_was_gone_on_with_took_its_parts_together() -> None:
-    lines = [about(), '{"seconds_of_run": 60}', about(commit="def"), '{"seconds_of_run": 120}']
-    told = contents(Results(lines))["ABOUT"]
+    part, rest = [run(OURS, wall_seconds=60.0)], [failed(GO), run(FLOOR, wall_seconds=108.0)]
+    told = contents(Results([about(), *part, about(commit="def", began="later"), *rest]))["ABOUT"]
+    assert "| begun | now, later |" in told
     assert "| minutes | 3 |" in told
     assert "| commit | abc, def |" in told
 
