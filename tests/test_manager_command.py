@@ -1,5 +1,6 @@
 """The options of the manager: words, variables, the spellings of Go, and what is said of bad ones."""
 
+import gc
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +64,12 @@ def test_by_default_it_follows_all_namespaces_and_does_not_ask_who_leads(
 ) -> None:
     assert run("--kubeconfig", str(kubeconfig)).exit_code == 0
     assert started == [BY_DEFAULT]
+
+
+def test_garbage_is_collected_again_once_all_is_loaded(kubeconfig: Path, started: list[Options]) -> None:
+    assert run("--kubeconfig", str(kubeconfig)).exit_code == 0
+    assert started
+    assert gc.isenabled()
 
 
 def test_each_option_has_its_effect(kubeconfig: Path, started: list[Options]) -> None:

@@ -1,9 +1,11 @@
 """The command `manager`: its options, as words of a command line or as variables of the environment."""
 
+import gc
 import re
 import socket
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -175,11 +177,12 @@ def manager(
     # Only this command talks to a server; the others start without the weight of it.
     import asyncio  # noqa: PLC0415
 
-    import_without_rich()
-    from .kube.config import ConfigError, load  # noqa: PLC0415
-    from .manager import Options, run_manager  # noqa: PLC0415
-    from .paddlejob.observed import Settings  # noqa: PLC0415
-    from .serve.endpoints import CannotListen  # noqa: PLC0415
+    with _without_garbage_collection():
+        import_without_rich()
+        from .kube.config import ConfigError, load  # noqa: PLC0415
+        from .manager import Options, run_manager  # noqa: PLC0415
+        from .paddlejob.observed import Settings  # noqa: PLC0415
+        from .serve.endpoints import CannotListen  # noqa: PLC0415
 
     namespaces = _namespaces(namespace)
     if scheduling not in {"", VOLCANO}:
@@ -204,6 +207,17 @@ def manager(
             f"cannot listen on {error}; choose another address by --metrics-bind-address and "
             "--health-probe-bind-address, or 0 for none"
         ) from None
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """What is loaded stays: the collector need not go through it, neither now nor again and again later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _namespaces(text: str) -> tuple[str, ...]:
