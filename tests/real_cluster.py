@@ -180,7 +180,5 @@ def processes_of(pod: Pod) -> dict[int, str]:
 
 
 def kill(pod: Pod, command: str, number: int = signal.SIGKILL) -> None:
-    """The one process of the pod with this command line."""
-    processes = processes_of(pod)
-    (pid,) = (pid for pid, words in processes.items() if words == command)
-    os.kill(pid, number)
+    """The process of the pod with this command line: the first, as what it forks has it too for a moment."""
+    os.kill(min(pid for pid, words in processes_of(pod).items() if words == command), number)
