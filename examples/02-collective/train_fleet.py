@@ -77,9 +77,14 @@ def digest(model: nn.Layer) -> str:
 
 def main() -> None:
     paddle.seed(2024)
-    fleet.init(is_collective=True)  # meets the other workers, at the addresses that the operator has set
+    strategy = fleet.DistributedStrategy()
+    # Only the group of all workers. By itself fleet makes more, for other kinds of parallelism; on CPUs, with
+    # Paddle 3.0.0, workers now and then miss each other in these (docs/en/troubleshooting.md).
+    strategy.heter_ccl_mode = True
+    fleet.init(is_collective=True, strategy=strategy)  # meets them at the addresses that the operator has set
     rank, workers = fleet.worker_index(), fleet.worker_num()
-    model = fleet.distributed_model(residual_network())
+    network = residual_network()
+    model = paddle.DataParallel(network) if workers > 1 else network
     adam = paddle.optimizer.Adam(0.002, parameters=model.parameters())
     optimizer = fleet.distributed_optimizer(adam)
     print(f"worker {rank} of {workers} begins", flush=True)

@@ -53,7 +53,7 @@ async def completed(cluster: Cluster, name: str, workers: int) -> list[str]:
     """The logs of its workers."""
     job = await cluster.world.phase(name, "Completed", "Failed")
     logs = [cluster.logs(f"{name}-worker-{rank}") for rank in range(workers)]
-    assert job.status.phase == "Completed", (job.status.failure, logs)
+    assert job.status.phase == "Completed", "\n\n".join([str(job.status.failure), *logs])
     return logs
 
 
@@ -71,8 +71,8 @@ def was_stopped(pod: Pod) -> bool:
 async def test_collective(cluster: Cluster, outcomes: dict[str, str], intranet: str) -> None:
     """Two workers on one node train together: world size 2, not twice 1; also while others do the same."""
     cluster.world.start_manager()
-    names = [f"job-{number}" for number in range(RUNS if intranet == "Service" else 2)]
     together, restarts = intranet == "Host", 0
+    names = [f"job-{number}" for number in range(2 if together else RUNS)]
     if together:
         cluster.apply(*(example("02-collective", name, intranet, STEPS="20") for name in names))
     for name in names:
