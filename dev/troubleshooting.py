@@ -77,7 +77,7 @@ Paddle's processes wait for each other without any limit (`Waiting peer start...
   [train.py](../../examples/04-wide-and-deep/train.py) does without that barrier.
 - On CPUs, with gloo, workers of Paddle 3.0.0 now and then miss each other when they make one group after
   another, as `fleet.init` does, mostly on a busy machine: one ends with `pair.cc ... connect ...: Connection
-  refused`, or waits for ever. `runPolicy.backoffLimit` begins anew. Who trains with data parallelism alone
+  refused`, or none goes on. `runPolicy.backoffLimit` begins anew. Who trains with data parallelism alone
   needs only the first group: [train_fleet.py](../../examples/02-collective/train_fleet.py) sets
   `heter_ccl_mode`, and uses `paddle.DataParallel`.
 

@@ -120,7 +120,7 @@ def servers(name: str = "servers", due: Counts = UNDISTURBED) -> Training:
     return Training(name, "04-wide-and-deep", manifest, due)
 
 
-def by_name(folder: Path) -> Training:
+def _by_name(folder: Path) -> Training:
     """Two workers that know each other by services, and wait for DNS: Paddle's launcher does not."""
     training = checkpoint(folder, "by-name", intranet="Service")
     (container,) = training.manifest["spec"]["worker"]["template"]["spec"]["containers"]
@@ -131,7 +131,7 @@ def by_name(folder: Path) -> Training:
 
 def of_all_modes(folder: Path) -> list[Training]:
     """Collective, which crashes once; PS; Single; and Collective by the names of services."""
-    return [checkpoint(folder, due=FAILED_ONCE, crash_at=50), servers(), single(), by_name(folder)]
+    return [checkpoint(folder, due=FAILED_ONCE, crash_at=50), servers(), single(), _by_name(folder)]
 
 
 def _manifest(example: str, name: str, **variables: str) -> Manifest:
@@ -157,14 +157,17 @@ async def completed(cluster: Cluster, trainings: Sequence[Training]) -> None:
     for training in trainings:
         job = await _ended(cluster, training)
         assert job.status.phase == "Completed", job.status
-        told = cluster.kubectl("get", "events", f"--field-selector=involvedObject.name={training.name}")
-        assert counts_of(job) == training.due, f"{job.status}\n{told}"
+        assert counts_of(job) == training.due, f"{job.status}\n{_events(cluster, training)}"
         logs = [cluster.logs(name) for name in training.workers]
         if training.example == "04-wide-and-deep":
             assert _final_loss(logs) == pytest.approx(_loss_of_plain_processes(), abs=ALIKE)
         else:
             results = [match.groups() for log in logs if (match := DONE.search(log))]
             assert results == [_result_here(training.example, training.steps)] * len(logs), logs
+
+
+def _events(cluster: Cluster, training: Training) -> str:
+    return cluster.kubectl("get", "events", f"--field-selector=involvedObject.name={training.name}")
 
 
 async def _ended(cluster: Cluster, training: Training) -> PaddleJob:

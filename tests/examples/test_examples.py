@@ -147,6 +147,8 @@ class TestCollective:
         ended = train(COLLECTIVE / "job.yaml", tmp_path, "--set", f"spec.intranet={intranet}", STEPS=ENOUGH)
         assert lesson_of(ended).loss == pytest.approx(loss_of_one_process, abs=1e-4)
         assert all("of 2 begins" in worker.log for worker in ended)
+        # Another group of workers may miss each other, on CPUs.
+        assert not any("comm group" in worker.log for worker in ended)
 
     def test_two_jobs_share_the_host_network(self, tmp_path: Path) -> None:
         words = ("--set", "spec.intranet=Host", "--keep")

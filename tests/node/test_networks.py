@@ -1,4 +1,4 @@
-"""Every mode in every network, in real containers with real training. RUNS=20 repeats what relies on DNS.
+"""Every mode in every network, in real containers with real training. RUNS=20 repeats what is a race.
 
 What each came to is printed at the end of the run.
 """
@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 DONE = re.compile(r"^done step=\d+ loss=(\S+)", re.MULTILINE)
 NETWORKS = ("PodIP", "Service", "Host")
 RUNS = int(os.environ.get("RUNS", "2"))
-"""Of each job in Service mode: CoreDNS remembers for a while that a name was not there."""
+"""Of jobs whose workers might miss each other: CoreDNS remembers missing names, and gloo is hasty."""
 
 
 @pytest.fixture(autouse=True, scope="module")
