@@ -6,7 +6,9 @@ from typing import Any
 import make
 import pytest
 
+from paddle_operator.api.accelerators import has_accelerator
 from paddle_operator.api.meta import Manifest
+from paddle_operator.api.names import ANNOTATION_HOSTFILE
 from paddle_operator.api.paddlejob import PaddleJob, read_template
 from paddle_operator.local.images import Images
 from paddle_operator.local.machine import Machine
@@ -378,20 +380,32 @@ def test_more_than_the_machine_has(big: PaddleJob, words: str | None) -> None:
     assert all(text.startswith(f"the pods ask for {words}") for text in found)
 
 
+# A file of addresses.
+
+
+def test_a_file_of_addresses_needs_a_mount_namespace_and_hides_no_script(tmp_path: Path) -> None:
+    path = f"{tmp_path}/hostfile"
+    annotated = make.paddlejob(
+        pod=make.template(container()), metadata={"annotations": {ANNOTATION_HOSTFILE: path}}
+    )
+    field = f"metadata.annotations[{ANNOTATION_HOSTFILE}]"
+    inside = host(tmp_path)
+    ((where, words),) = said(refusals(annotated, inside))
+    assert (where, words) == (field, f"lies in the working folder and is not there; touch {path}")
+    Path(path).touch()
+    assert not refusals(annotated, inside)
+    ((where, words),) = said(refusals(annotated, host(tmp_path, isolates=False)))
+    assert where == field
+    assert words.startswith("this kernel gives no mount namespace")
+
+
 # Accelerators.
 
 
-def test_without_accelerators_nothing_else_is_lost() -> None:
-    asked = job(container(resources=GPUS), initContainers=[container(name="early", resources=GPUS)])
-    left = read_template(without_accelerators(asked).spec.worker.template)
-    rest = {"limits": {"cpu": "1"}, "requests": {}}
-    assert left == make.template(
-        container(resources=rest), initContainers=[container(name="early", resources=rest)]
-    )
-
-
-def test_a_job_that_asks_for_none_stays_as_it_is() -> None:
-    plain = mounting({"emptyDir": {}})
-    left = without_accelerators(plain)
-    assert read_template(left.spec.worker.template) == read_template(plain.spec.worker.template)
-    assert (left.metadata, left.spec.worker.replicas) == (plain.metadata, plain.spec.worker.replicas)
+def test_without_accelerators_paddle_is_told_so_and_nothing_else_changes() -> None:
+    asked = job(container(resources=GPUS))
+    left = without_accelerators(asked)
+    (training,) = read_template(left.spec.worker.template)["spec"]["containers"]
+    assert has_accelerator(training, asked.metadata.annotations)
+    assert not has_accelerator(training, left.metadata.annotations)
+    assert left.spec == asked.spec

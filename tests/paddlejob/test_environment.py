@@ -5,9 +5,11 @@ from typing import Any
 import make
 import pytest
 
+from paddle_operator.api.names import MEETING_PORT
 from paddle_operator.api.paddlejob import PaddleJob, Role
 from paddle_operator.paddlejob.config_map import build_config_map
 from paddle_operator.paddlejob.endpoints import Endpoint, Slot, port_of, slots_of
+from paddle_operator.paddlejob.environment import port_range
 from paddle_operator.paddlejob.pods import build_pod
 
 SERVERS, GLOO = "PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_GLOO_HTTP_ENDPOINT"
@@ -43,6 +45,8 @@ def test_collective_workers_are_told_all_endpoints() -> None:
     assert own_variables(job, Role.WORKER, 1) == {
         "POD_IP": "from the pod's status",
         "PADDLE_TRAINER_ID": "1",
+        "PADDLE_RANK": "1",
+        "RANK": "1",
         "TRAINING_ROLE": "TRAINER",
         "PADDLE_TRAINING_ROLE": "TRAINER",
         "PADDLE_CURRENT_ENDPOINT": "$(POD_IP):2379",
@@ -54,8 +58,36 @@ def test_collective_workers_are_told_all_endpoints() -> None:
         "PADDLE_TRAINERS": "198.18.0.1,198.18.0.2",
         "PADDLE_TRAINERS_NUM": "2",
         "PADDLE_TRAINER_ENDPOINTS": "198.18.0.1:2379,198.18.0.2:2379",
+        "PADDLE_MASTER": "198.18.0.1:2379",
+        "PADDLE_NNODES": "2",
+        "MASTER_ADDR": "198.18.0.1",
+        "MASTER_PORT": "2397",
+        "NNODES": "2",
+        "TRAINER_IP_LIST": "198.18.0.1,198.18.0.2",
         "TRAINER_PORTS_NUM": "20",
     }
+
+
+@pytest.mark.parametrize("intranet", ["PodIP", "Service", "Host"])
+@pytest.mark.parametrize("mode", ["Single", "Collective"])
+def test_who_deletes_all_of_paddles_variables_still_knows_where_to_meet(mode: str, intranet: str) -> None:
+    """As today's recipes do: they keep no name with PADDLE or ENDPOINT in it."""
+    job = job_of(mode, intranet)
+    hosts = ["a.team.svc", "b.team.svc"][: len(slots_of(job))]
+    known = own_variables(job, Role.WORKER, 0) | shared(job, *hosts)
+    left = {name: value for name, value in known.items() if "PADDLE" not in name and "ENDPOINT" not in name}
+    port = 35018 if intranet == "Host" else 2397
+    meeting = {"MASTER_ADDR": "a.team.svc", "MASTER_PORT": str(port), "NNODES": str(len(hosts)), "RANK": "0"}
+    assert meeting.items() <= left.items()
+    assert left["TRAINER_IP_LIST"] == ",".join(hosts)
+
+
+def test_no_trainer_is_given_the_port_of_the_meeting_place() -> None:
+    first, last = map(int, port_range(35000).split(":"))
+    assert first == 35001
+    # A node with sixteen devices has as many trainers, and the launcher draws one port more.
+    assert last - first + 1 == 17
+    assert last < 35000 + MEETING_PORT
 
 
 @pytest.mark.parametrize("intranet", ["Host", "HostNetwork"])
@@ -65,7 +97,7 @@ def test_on_the_host_network_workers_are_told_where_to_meet_because_they_may_sha
     job = job_of("Collective", intranet)
     own = own_variables(job, Role.WORKER, 1)
     told = shared(job, "198.18.0.1", "198.18.0.1")
-    assert (own["PADDLE_PORT"], own["PORT_RANGE"], own["PADDLE_RANK"]) == ("35020", "35021:35039", "1")
+    assert (own["PADDLE_PORT"], own["PORT_RANGE"], own["PADDLE_RANK"]) == ("35020", "35021:35037", "1")
     assert own["PADDLE_CURRENT_ENDPOINT"] == "$(POD_IP):35020"
     assert (told["PADDLE_MASTER"], told["PADDLE_NNODES"]) == ("198.18.0.1:35000", "2")
     assert "PADDLE_TRAINER_ENDPOINTS" not in told
@@ -113,7 +145,7 @@ def test_a_users_flag_wins() -> None:
     assert own_variables(job, Role.PS, 0)["FLAGS_enable_pir_api"] == "1"
 
 
-@pytest.mark.parametrize(("intranet", "kept"), [("PodIP", "40000:40100"), ("Host", "35001:35019")])
+@pytest.mark.parametrize(("intranet", "kept"), [("PodIP", "40000:40100"), ("Host", "35001:35017")])
 def test_a_users_range_of_ports_wins_where_nobody_else_is_harmed(intranet: str, kept: str) -> None:
     pod = make.template(make.container(env=[{"name": "PORT_RANGE", "value": "40000:40100"}]))
     job = make.paddlejob(pod=pod, intranet=intranet, status={"hostPort": 35000})

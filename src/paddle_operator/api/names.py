@@ -26,13 +26,20 @@ INIT_CONTAINER = "coord-paddle"
 PADDLE_PORT = 2379
 PORTS_PER_POD = 20
 LAST_PORT = 65536 - PORTS_PER_POD
-# Of the first server's ports, the one of gloo's meeting place; the server itself has the first.
-GLOO_PORT = 18
+# Of the ports of a job's first pod, the one where processes meet: at gloo's server in PS mode, else at the
+# trainers' store (MASTER_PORT). The first port is for the server, or for the master of Paddle's launcher.
+MEETING_PORT = 18
 # What Host jobs share out among themselves, in blocks of PORTS_PER_POD.
 HOST_PORTS = range(35_000, 65_000, PORTS_PER_POD)
 
 # On a PaddleJob: its servers keep the model by themselves, so a worker may be restarted alone.
 ANNOTATION_ASYNC_PS = PREFIX + "async-ps"
+# On a PaddleJob: whether its containers have accelerators, where what they ask for does not tell.
+ANNOTATION_ACCELERATOR = PREFIX + "accelerator"
+# On a PaddleJob: the path of a file that lists the workers' addresses.
+ANNOTATION_HOSTFILE = PREFIX + "hostfile"
+# On a PaddleJob: its workers do not train together, on purpose.
+ANNOTATION_INDEPENDENT_RANKS = PREFIX + "independent-ranks"
 # On a config map: a fingerprint of the peers that it tells of.
 ANNOTATION_PEERS = PREFIX + "peers"
 

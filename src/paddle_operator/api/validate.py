@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from .annotations import annotation_rules
 from .crd import pod_template_schema
 from .limits import size_problems
-from .names import ANNOTATION_PORT, LAST_PORT, PADDLE_PORT, pod_name
-from .paddlejob import Mode, PaddleJob, Role, RoleSpec, is_port, read_template, training_container_of
+from .names import pod_name
+from .paddlejob import Mode, PaddleJob, Role, RoleSpec, read_template, training_container_of
 from .pod_rules import pod_problems
 from .schema_check import Problem, check, shown, without_nulls
 from .words import DNS_LABEL, LONGEST_LABEL, annotation_problems, is_dns_label, label_problems
@@ -81,7 +82,7 @@ def _metadata_problems(job: PaddleJob) -> Iterator[Problem]:
         )
     yield from label_problems(job.metadata.labels, "metadata.labels")
     yield from annotation_problems(job.metadata.annotations, "metadata.annotations")
-    yield from _port_problems(job.metadata.annotations)
+    yield from annotation_rules(job)
 
 
 def _role_problems(job: PaddleJob, role: Role, spec: RoleSpec) -> Iterator[Problem]:
@@ -134,13 +135,4 @@ def _gang_problems(job: PaddleJob) -> Iterator[Problem]:
             "spec.schedulingPolicy.minAvailable",
             f"must be at most {total}, the number of pods, not {policy.min_available}; lower it, or leave it "
             "out",
-        )
-
-
-def _port_problems(annotations: dict[str, str]) -> Iterator[Problem]:
-    written = annotations.get(ANNOTATION_PORT)
-    if written is not None and not is_port(written):
-        yield Problem(
-            f"metadata.annotations[{ANNOTATION_PORT}]",
-            f"{written!r} is no port; use a number from 1 to {LAST_PORT}, or leave it out for {PADDLE_PORT}",
         )

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from paddle_operator.api.meta import Key, Manifest
-from paddle_operator.api.names import LABEL_ATTEMPT, PORTS_PER_POD
+from paddle_operator.api.names import LABEL_ATTEMPT, MEETING_PORT
 from paddle_operator.api.paddlejob import is_port
 
 from .images import Images
@@ -192,7 +192,7 @@ class PodLife:
         settings = {}
         port = variables.get("PADDLE_PORT", "")
         if is_port(port):
-            settings["PORT_RANGE"] = f"{int(port) + 1}:{int(port) + PORTS_PER_POD - 1}"
+            settings["PORT_RANGE"] = f"{int(port) + 1}:{int(port) + MEETING_PORT - 1}"
         if not any(word.startswith("--log_dir") for word in command):
             settings["PADDLE_LOG_DIR"] = str(self._own_folder / "launcher")
         return settings

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.paddlejob import PaddleJob, PodTemplate, read_template
+from paddle_operator.api.names import ANNOTATION_ACCELERATOR, ANNOTATION_HOSTFILE
+from paddle_operator.api.paddlejob import PaddleJob, read_template, training_container_of
 from paddle_operator.api.quantities import quantity
 from paddle_operator.api.schema_check import Problem
 
@@ -89,7 +89,17 @@ def refusals(job: PaddleJob, host: Host) -> list[Problem]:
         found.append(Problem("spec.intranet", message))
     if job.run_policy.suspend:
         found.append(Problem("spec.runPolicy.suspend", SUSPENDED))
+    if path := job.metadata.annotations.get(ANNOTATION_HOSTFILE):
+        found += _hostfile_refusals(path, job, host)
     return found
+
+
+def _hostfile_refusals(path: str, job: PaddleJob, host: Host) -> Iterator[Problem]:
+    field = f"metadata.annotations[{ANNOTATION_HOSTFILE}]"
+    if not host.machine.isolates:
+        yield Problem(field, f"{NO_MOUNT_NAMESPACE}, so no file can be put there; {ALLOW_NAMESPACES}")
+    training = training_container_of(read_template(job.spec.worker.template)["spec"])
+    yield from _hiding_refusals(field, path, host.images.invocation(training).folder, "touch")
 
 
 def warnings(job: PaddleJob, machine: Machine) -> list[Problem]:
@@ -124,7 +134,8 @@ def _pod_refusals(pod: Manifest, host: Host) -> Iterator[Problem]:
         for mount in container.get("volumeMounts") or ():
             place = f"{field}.volumeMounts[{mount['name']}]"
             yield from _mount_refusals(place, mount, volumes, host)
-            yield from _hiding_refusals(place, mount, host.images.invocation(container).folder)
+            folder = host.images.invocation(container).folder
+            yield from _hiding_refusals(f"{place}.mountPath", mount["mountPath"], folder)
         for variable in container.get("env") or ():
             path = ((variable.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath")
             if path is not None and not is_field(path):
@@ -215,26 +226,16 @@ def is_extended(resource: str) -> bool:
 
 def without_accelerators(job: PaddleJob) -> PaddleJob:
     """As for a machine that has none, so that Paddle is told to use the CPU."""
-    roles = {role.value: replace(spec, template=_on_cpu(spec.template)) for role, spec in job.roles.items()}
-    return replace(job, spec=replace(job.spec, **roles))
+    annotations = job.metadata.annotations | {ANNOTATION_ACCELERATOR: "false"}
+    return replace(job, metadata=replace(job.metadata, annotations=annotations))
 
 
-def _on_cpu(written: PodTemplate) -> PodTemplate:
-    template = read_template(written)
-    for _, container in _containers(template["spec"]):
-        resources = container.get("resources") or {}
-        for amounts in (resources.get("limits") or {}, resources.get("requests") or {}):
-            for name in [*filter(is_extended, amounts)]:
-                del amounts[name]
-    return msgspec.Raw(msgspec.json.encode(template))
-
-
-def _hiding_refusals(field: str, mount: Manifest, folder: Path) -> Iterator[Problem]:
+def _hiding_refusals(field: str, path: str, folder: Path, make: str = "mkdir -p") -> Iterator[Problem]:
     """A mount point that has to be made hides its parent; not if that is where the script writes."""
-    target = Path("/", mount["mountPath"])
+    target = Path("/", path)
     nearest = next(parent for parent in (target, *target.parents) if parent.exists())
     if nearest != target and nearest.is_relative_to(folder):
-        yield Problem(f"{field}.mountPath", f"lies in the working folder and is not there; mkdir -p {target}")
+        yield Problem(field, f"lies in the working folder and is not there; {make} {target}")
 
 
 def _passed_over(pod: Manifest) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from paddle_operator.api.annotations import answer_to
 from paddle_operator.api.core import ContainerStatus, Pod, Terminated
 from paddle_operator.api.names import (
     ADDRESS_CHANGED,
@@ -254,7 +255,7 @@ def _alone(seen: Observed, restarted: list[str]) -> list[str]:
         and _was_restarted(seen, name)
     ]
     if seen.job.spec.mode is Mode.PS:
-        is_async = seen.job.metadata.annotations.get(ANNOTATION_ASYNC_PS) == "true"
+        is_async = answer_to(ANNOTATION_ASYNC_PS, seen.job.metadata.annotations)
         return [] if is_async else came_back
     done = [name for name, verdict in seen.verdicts.items() if verdict is Verdict.SUCCEEDED]
     first = min((_end_of_training(seen, name) or _LONG_AGO for name in done), default=_NEVER)

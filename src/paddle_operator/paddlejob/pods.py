@@ -19,6 +19,7 @@ from paddle_operator.api.paddlejob import PaddleJob, read_template, training_con
 
 from .endpoints import Slot, port_of
 from .environment import dropped_variables, merged_variables, pod_variables
+from .hostfile import add_hostfile
 from .init_container import wait_for_names
 from .labels import job_labels, owner_reference
 
@@ -33,6 +34,7 @@ def build_pod(job: PaddleJob, slot: Slot, init_image: str = "") -> Manifest:
     _equip(training_container_of(spec), job, slot)
     if job.on_host_network:
         _put_on_host_network(spec, port_of(job, slot))
+    add_hostfile(job, spec)
     if job.found_by_name and init_image:
         spec["initContainers"] = [wait_for_names(job, role, init_image), *(spec.get("initContainers") or [])]
     return {

@@ -68,10 +68,18 @@ def peers_are_told_every_endpoint_in_the_order_of_ranks(change: Change) -> bool:
             "PADDLE_GLOO_HTTP_ENDPOINT": str(gloo),
             "PADDLE_TRAINER_ENDPOINTS": listed,
         }
-    elif _on_host(job):
-        expected |= {"PADDLE_MASTER": str(workers[0]), "PADDLE_NNODES": str(len(workers))}
     else:
-        expected |= {"PADDLE_TRAINER_ENDPOINTS": listed}
+        first, count = workers[0], str(len(workers))
+        expected |= {
+            "PADDLE_MASTER": str(first),
+            "PADDLE_NNODES": count,
+            "MASTER_ADDR": str(first.host),
+            "MASTER_PORT": str(first.port + 18),
+            "NNODES": count,
+            "TRAINER_IP_LIST": expected["PADDLE_TRAINERS"],
+        }
+        if not _on_host(job):
+            expected["PADDLE_TRAINER_ENDPOINTS"] = listed
     if not _on_host(job):
         expected["PADDLE_PORT"] = str(PORT)
     return bool(expected.items() <= config_map["data"].items())
