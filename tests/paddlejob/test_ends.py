@@ -312,6 +312,6 @@ def test_our_own_reasons_to_wait_stand_for_their_rows(reason: str) -> None:
     assert meaning.reasons[0] == reason
 
 
-def test_only_deadlines_count_against_nothing() -> None:
+def test_only_deadlines_and_training_alone_count_against_nothing() -> None:
     final = {reason for row in table().end if row.counts is Counts.NOTHING for reason in row.reasons}
-    assert final == {names.ACTIVE_DEADLINE, names.START_DEADLINE}
+    assert final == {names.ACTIVE_DEADLINE, names.START_DEADLINE, names.TRAINED_ALONE}

@@ -82,3 +82,16 @@ def test_what_pods_of_a_job_say_alike_is_there_once() -> None:
     assert first.metadata.labels is second.metadata.labels
     assert first.spec is second.spec
     assert first.status.container_statuses is second.status.container_statuses
+
+
+def test_of_what_those_who_ended_well_say_only_a_report_is_kept() -> None:
+    job = make.paddlejob()
+    report = '{"paddlepaddle.org/report": 1, "nodes": 2, "processes": [{"rank": 0, "step": 7}]}'
+    ends = [{"terminated": {"exitCode": 0, "message": said}} for said in ("nice weather", report)]
+    statuses = [[{"name": "paddle", "state": end}] for end in ends]
+    pods = [slim(make.pod(job, 0, "Succeeded", containerStatuses=one)) for one in statuses]
+    found = [pod.status.container_statuses[0].state.terminated for pod in pods]
+    assert [end.message if end else None for end in found] == [
+        "",
+        '{"paddlepaddle.org/report":1,"nodes":2,"processes":[{"rank":0}]}',
+    ]

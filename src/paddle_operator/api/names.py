@@ -36,6 +36,8 @@ HOST_PORTS = range(35_000, 65_000, PORTS_PER_POD)
 ANNOTATION_ASYNC_PS = PREFIX + "async-ps"
 # On a PaddleJob: whether its containers have accelerators, where what they ask for does not tell.
 ANNOTATION_ACCELERATOR = PREFIX + "accelerator"
+# A variable: where training writes its report, unless that is Kubernetes' own /dev/termination-log.
+TERMINATION_MESSAGE_PATH = "TERMINATION_MESSAGE_PATH"
 # On a PaddleJob: the path of a file that lists the workers' addresses.
 ANNOTATION_HOSTFILE = PREFIX + "hostfile"
 # On a PaddleJob: its workers do not train together, on purpose.
@@ -72,6 +74,7 @@ SERVER_ENDED = "ServerEnded"
 RESTARTED_ALONE = "RestartedAlone"
 RESTARTED_TOO_OFTEN = "RestartedTooOften"
 ADDRESS_CHANGED = "AddressChanged"
+TRAINED_ALONE = "TrainedAlone"
 ACTIVE_DEADLINE = "ActiveDeadlineExceeded"
 START_DEADLINE = "StartDeadlineExceeded"
 NODE_LOST = "NodeLost"

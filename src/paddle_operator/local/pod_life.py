@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from paddle_operator.api.meta import Key, Manifest
-from paddle_operator.api.names import LABEL_ATTEMPT, MEETING_PORT
+from paddle_operator.api.names import LABEL_ATTEMPT, MEETING_PORT, TERMINATION_MESSAGE_PATH
 from paddle_operator.api.paddlejob import is_port
 
 from .images import Images
@@ -19,6 +19,7 @@ from .logs import begin_run, last_words, log_file
 from .names import Names
 from .pod_status import ContainerReport, PodReport, running, terminated, waiting
 from .process import CannotStart, ContainerProcess, Mount, Order
+from .reports import report_in
 from .supplies import NotYet
 from .variables import Surroundings, environment, expand
 from .volumes import Shelf
@@ -125,6 +126,7 @@ class PodLife:
     async def _run_once(self, container: Manifest, report: ContainerReport) -> int:
         log = log_file(self.place.logs, self.around.key(self._name), container["name"])
         order = await self._prepared(container, report)
+        self._report_file(container).unlink(missing_ok=True)  # that of the run before
         begun_at = begin_run(log, self._attempt, report.restarts)
         started = self.place.now()
         try:
@@ -145,7 +147,9 @@ class PodLife:
         finally:
             del self._running[report.name]
             await process.kill()
-        message = last_words(log, begun_at) if code else ""
+        message = (
+            last_words(log, begun_at) if code else report_in(self._report_file(container), log, begun_at)
+        )
         report.state = terminated(code, started, self.place.now(), message=message)
         await self._tell()
         return code
@@ -179,7 +183,10 @@ class PodLife:
         variables = environment(container, self.around)
         return Order(
             command=tuple(expand(word, variables) for word in wanted.command),
-            environment=_inherited() | self._launcher_settings(wanted.command, variables) | variables,
+            environment=_inherited()
+            | self._launcher_settings(wanted.command, variables)
+            | variables
+            | {TERMINATION_MESSAGE_PATH: str(self._report_file(container))},
             folder=str(wanted.folder),
             isolated=self.place.isolates,
             host_name=self._name,
@@ -209,6 +216,10 @@ class PodLife:
     @property
     def _own_folder(self) -> Path:
         return self.place.shelf.pods / str(self.around.pod["metadata"]["uid"])
+
+    def _report_file(self, container: Manifest) -> Path:
+        """In place of the file of the container's termination message."""
+        return self._own_folder / f"termination-message-{container['name']}"
 
     def clear_away(self) -> None:
         """What dies with its pod. Nothing of it runs any more."""

@@ -29,6 +29,7 @@ from paddle_operator.api.names import (
     SERVER_ENDED,
     START_DEADLINE,
     SUSPENDED,
+    TRAINED_ALONE,
 )
 from paddle_operator.api.paddlejob import Failure, Mode, PaddleJob, PaddleJobStatus, Phase
 from paddle_operator.plan import LONGEST_MESSAGE
@@ -44,7 +45,7 @@ Conditions = tuple[Condition, ...]
 # Of all other failures it is said that a pod has failed; status.failure says how.
 _OWN_REASONS = frozenset({
     ACTIVE_DEADLINE, ADDRESS_CHANGED, NODE_LOST, POD_LOST, RESTARTED_ALONE, RESTARTED_TOO_OFTEN, SERVER_ENDED,
-    START_DEADLINE,
+    START_DEADLINE, TRAINED_ALONE,
 })  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paddle_operator.api.accelerators import has_accelerator
-from paddle_operator.api.names import MEETING_PORT, PORTS_PER_POD, pod_name
+from paddle_operator.api.names import MEETING_PORT, PORTS_PER_POD, TERMINATION_MESSAGE_PATH, pod_name
 from paddle_operator.api.paddlejob import Mode, PaddleJob, Role
 
 from .endpoints import Endpoint, Slot, port_of
@@ -56,6 +56,8 @@ def pod_variables(job: PaddleJob, slot: Slot, container: dict[str, Any]) -> list
         if not has_accelerator(container, job.metadata.annotations):
             # Without a GPU Paddle still looks for NCCL unless it is told; with one it must not be told.
             literals["PADDLE_DISTRI_BACKEND"] = "gloo"
+    if path := container.get("terminationMessagePath"):
+        literals[TERMINATION_MESSAGE_PATH] = path
     if job.on_host_network:
         # Pods may share an address, so each has ports of its own, and keeps to them.
         literals |= {"PADDLE_PORT": str(port), "PORT_RANGE": port_range(port)}

@@ -32,6 +32,7 @@ from .hints import next_step
 from .limits import backoff_limit, incidents_in_place
 from .observed import Observed
 from .sweep import is_overdue
+from .trained_alone import find_lonely
 from .verdicts import DISRUPTED, Question, Verdict, disruption
 
 # How long after an end that alone is not to be blamed: victims may end before the one who killed them, whose
@@ -73,7 +74,9 @@ class Finding(NamedTuple):
 
 
 def find_failure(seen: Observed) -> Finding:
-    """Once its workers have ended well, nothing can fail a job."""
+    """Once its workers have ended well, nothing can fail a job, but that they did not train together."""
+    if (alone := find_lonely(seen)) is not None:
+        return Finding(alone, Counts.NOTHING)
     suspects = [] if seen.is_trained else _suspects(seen)
     if not suspects:
         return Finding()

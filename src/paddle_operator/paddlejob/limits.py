@@ -52,6 +52,8 @@ def counted(seen: Observed, failure: Failure, counts: Counts) -> tuple[int, int]
 
 def may_restart(seen: Observed, failure: Failure, counts: Counts) -> bool:
     """What has not become more is within its limit, also if that was lowered since."""
+    if counts is Counts.NOTHING:
+        return False
     before, (failures, disruptions) = seen.job.status, counted(seen, failure, counts)
     is_tolerated = failures <= max(before.failures, backoff_limit(seen.job))
     return is_tolerated and disruptions <= max(before.disruptions, max_disruptions(seen.job))

@@ -13,6 +13,7 @@ import msgspec
 from paddle_operator.api.core import ContainerStatus, Pod, PodStatus
 from paddle_operator.api.meta import ObjectMeta
 from paddle_operator.api.names import ANNOTATION_NUDGE, ANNOTATION_PORT, LABEL_ATTEMPT, LABEL_RES_TYPE
+from paddle_operator.api.report import read_report, written
 
 from .verdicts import DISRUPTED
 
@@ -54,8 +55,19 @@ def _status(full: PodStatus) -> PodStatus:
 
 def _statuses(full: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
     """The end of a log is no other pod's: it must not outlive its own."""
-    ends = (state.terminated for one in full for state in (one.state, one.last_state))
-    return full if any(end is not None and end.message for end in ends) else _shared(full)
+    kept = tuple(map(_without_small_talk, full))
+    ends = (state.terminated for one in kept for state in (one.state, one.last_state))
+    return kept if any(end is not None and end.message for end in ends) else _shared(kept)
+
+
+def _without_small_talk(status: ContainerStatus) -> ContainerStatus:
+    """Of one that ended well only a report is of interest, and of that what decisions ask for."""
+    end = status.state.terminated
+    if end is None or end.exit_code or not end.message:
+        return status
+    report = read_report(end.message)
+    told = msgspec.structs.replace(end, message=written(report) if report else "")
+    return msgspec.structs.replace(status, state=msgspec.structs.replace(status.state, terminated=told))
 
 
 @lru_cache(maxsize=MOST_SHARED)

@@ -1,0 +1,53 @@
+"""What training that ended well says of itself: what a kubelet finds in the file of the termination message.
+
+Here there is more to go by, as the log is at hand: a line of the same format, and the words with which
+Paddle's launcher begins. So a script that says nothing is understood too, if it is started by the launcher.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from paddle_operator.api.report import MOST_BYTES, VERSION, Process, Report, read_report, written
+
+# A launcher begins with its words; what a script says of itself it says early, or at its end.
+_FIRST_BYTES = _LAST_BYTES = 1 << 20
+_LAUNCHER = re.compile(r"^LAUNCH INFO .*\bmode collective, replicas (\d{1,9})\[")
+
+
+def report_in(file: Path, log: Path, since: int) -> str:
+    """As JSON; empty if nothing is said. The run began at this byte of the log."""
+    said = _read(file)
+    lines = [*_lines(log, since)]
+    reports = [said] if said is not None else [one for line in lines if (one := read_report(line.strip()))]
+    nodes = [one.nodes for one in reports if one.nodes is not None]
+    nodes += [int(match[1]) for line in lines if (match := _LAUNCHER.match(line)) and int(match[1])]
+    if not nodes and not reports:
+        return ""
+    # A script may prepare something alone before all train together.
+    told = Report(VERSION, max(nodes, default=None), _latest(reports))
+    return written(told)
+
+
+def _latest(reports: list[Report]) -> tuple[Process, ...]:
+    """Of each rank what it said last."""
+    by_rank = {one.rank: one for report in reports for one in report.processes}
+    return tuple(by_rank.values())
+
+
+def _read(file: Path) -> Report | None:
+    try:
+        with file.open("rb") as opened:
+            return read_report(opened.read(MOST_BYTES + 1).decode(errors="replace"))
+    except OSError:
+        return None
+
+
+def _lines(log: Path, since: int) -> Iterator[str]:
+    """Of a log that may be long: the first and the last ones."""
+    size = log.stat().st_size
+    first_end = min(size, since + _FIRST_BYTES)
+    with log.open("rb") as opened:
+        for start, end in ((since, first_end), (max(first_end, size - _LAST_BYTES), size)):
+            opened.seek(start)
+            yield from opened.read(end - start).decode(errors="replace").splitlines()
