@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 venv_python := .venv/bin/python
 environment := .venv/installed
 # Folders of Python; one that has no Python in it yet is left out, because mypy calls that an error.
-code := $(foreach folder,src testbed tests benchmarks dev,\
+code := $(foreach folder,src module testbed tests benchmarks dev,\
           $(if $(shell find $(folder) -name '*.py' -print -quit 2>/dev/null),$(folder)))
 
 .PHONY: help

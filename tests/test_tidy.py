@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CODE_FOLDERS = ("src", "testbed", "tests", "benchmarks", "dev")
+CODE_FOLDERS = ("src", "module", "testbed", "tests", "benchmarks", "dev")
 PACKAGE = "src/paddle_operator"
 PURE = tuple(
     f"{PACKAGE}/{name}"

@@ -1,0 +1,175 @@
+"""What a training script may say of itself, in four calls; and it will not train alone without knowing it.
+
+    import paddle.distributed as dist
+    import paddlejob
+
+    dist.init_parallel_env()            # or fleet.init(is_collective=True)
+    paddlejob.begin()                   # raises TrainsAlone if peers are missing
+    for step in range(steps):
+        ...
+        paddlejob.step(step, samples=batch_size)
+        if step % 100 == 0:
+            save()
+            paddlejob.checkpoint(step)
+
+What is said goes into the file of the container's termination message, as JSON of at most 4,096 bytes, at the
+begin, every ten seconds and at the end; paddle-operator reads it there. It holds numbers and the name of an
+error's class, never a message, a log line or a variable. Without the operator, and without such a file, the
+calls cost nothing and still see to it that nobody trains alone.
+
+One file without dependencies, for Python 3.7 and newer: install it, or copy it beside the script.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+__version__ = "0.1.0"
+__all__ = ["TrainsAlone", "begin", "checkpoint", "step"]
+
+MARK = "paddlepaddle.org/report"
+FORMAT = 1
+MOST_BYTES = 4096
+SECONDS_BETWEEN_WRITES = 10.0
+# The second is where a kubelet looks, unless the pod's terminationMessagePath says otherwise.
+PATH_VARIABLE = "TERMINATION_MESSAGE_PATH"
+USUAL_PATH = "/dev/termination-log"
+
+
+class TrainsAlone(RuntimeError):  # noqa: N818 (reads as what it is)
+    """Fewer processes train together than the job has pods."""
+
+
+class _Process:
+    """What this process has to say, and where."""
+
+    def __init__(self, rank: int, world: int) -> None:
+        self.said: dict[str, Any] = {"rank": rank, "world": world}
+        self._samples = 0
+        self._counted_since = time.monotonic()
+        self._written_at: float | None = None
+
+    def count(self, samples: int) -> None:
+        self._samples += samples
+
+    def write(self, *, at_once: bool = False) -> None:
+        now = time.monotonic()
+        if not at_once and self._written_at is not None and now - self._written_at < SECONDS_BETWEEN_WRITES:
+            return
+        if self._samples and now > self._counted_since:
+            self.said["samplesPerSecond"] = round(self._samples / (now - self._counted_since), 2)
+            self._samples, self._counted_since = 0, now
+        self._written_at = now
+        _put(self.said)
+
+
+_process: _Process | None = None
+
+
+def begin(rank: int | None = None, world: int | None = None, *, alone: bool = False) -> None:
+    """After the processes have met. The rank and the size of the world are Paddle's, unless they are given.
+
+    Raises TrainsAlone if the world is smaller than the job; not with alone=True, for ranks that are
+    independent on purpose.
+    """
+    global _process  # noqa: PLW0603 (of the process, as its file is)
+    if rank is None or world is None:
+        rank, world = _as_paddle_sees_it()
+    if _process is None:
+        atexit.register(_say_at_the_end)
+        sys.excepthook = _telling(sys.excepthook)
+    _process = _Process(int(rank), int(world))
+    _process.write(at_once=True)
+    pods = int(os.environ.get("NNODES") or 1)
+    if world < pods and not alone:
+        raise TrainsAlone(
+            f"this process trains in a world of {world}, but the job has {pods} pods; start it by `python -m "
+            "paddle.distributed.launch --master $MASTER_ADDR:$MASTER_PORT --nnodes $NNODES --rank $RANK`, "
+            "and leave what the operator sets as it is; or call begin(alone=True)"
+        )
+
+
+def step(number: int, samples: int = 0) -> None:
+    """A step is done, with so many samples in this process."""
+    process = _begun()
+    process.said["step"] = int(number)
+    process.count(samples)
+    process.write()
+
+
+def checkpoint(number: int) -> None:
+    """All that was learned up to this step is saved."""
+    process = _begun()
+    process.said["checkpointStep"] = int(number)
+    process.write(at_once=True)
+
+
+def _begun() -> _Process:
+    if _process is None:
+        begin()
+    assert _process is not None
+    return _process
+
+
+def _as_paddle_sees_it() -> tuple[int, int]:
+    paddle = sys.modules.get("paddle")
+    if paddle is not None:
+        return paddle.distributed.get_rank(), paddle.distributed.get_world_size()
+    return int(os.environ.get("PADDLE_TRAINER_ID") or 0), int(os.environ.get("PADDLE_TRAINERS_NUM") or 1)
+
+
+def _say_at_the_end() -> None:
+    _begun().write(at_once=True)
+
+
+def _telling(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Which class of error ended it. The message of an error may hold anything, so it is not said."""
+
+    def tell(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        _begun().said["error"] = kind.__name__[:64]
+        hook(kind, error, trace)
+
+    return tell
+
+
+def _put(said: dict[str, Any]) -> None:
+    """Beside what other processes of this container say, each by its rank."""
+    named = os.environ.get(PATH_VARIABLE)
+    try:
+        # A kubelet makes its file; one of another name is made here, as the operator has asked for it.
+        opened = os.open(named or USUAL_PATH, os.O_RDWR | (os.O_CREAT if named else 0), 0o644)
+        with os.fdopen(opened, "r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            others = [one for one in _read(file.read()) if one.get("rank") != said["rank"]]
+            # Those of another world are of a time before this one.
+            others = [one for one in others if one.get("world") == said["world"]]
+            text = _fitting(sorted([*others, said], key=lambda one: one["rank"]))
+            file.seek(0)
+            file.truncate()
+            file.write(text)
+    except OSError:
+        return  # nobody has asked for it
+
+
+def _read(text: str) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(text)
+        return [one for one in found["processes"] if isinstance(one["rank"], int)]
+    except (ValueError, TypeError, KeyError):
+        return []
+
+
+def _fitting(processes: list[dict[str, Any]]) -> str:
+    """As many as there is room for, the lowest ranks first."""
+    while True:
+        text = json.dumps({MARK: FORMAT, "processes": processes}, separators=(",", ":"))
+        if len(text) <= MOST_BYTES:
+            return text
+        processes = processes[:-1]
