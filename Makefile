@@ -29,7 +29,7 @@ test: ## everything that CI checks, from set-up to a real API server, with the t
 .PHONY: environment
 environment: $(environment) ## .venv with what requirements-dev.lock pins (anew only when that or pyproject.toml changed)
 
-$(environment): requirements-dev.lock pyproject.toml
+$(environment): requirements-dev.lock pyproject.toml module/pyproject.toml
 	@dev/system-python dev/environment.py
 
 .PHONY: binaries

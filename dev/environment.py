@@ -1,4 +1,4 @@
-"""Make .venv hold what requirements-dev.lock pins, and this project as an editable install.
+"""Make .venv hold what requirements-dev.lock pins, and this project as editable installs.
 
 Runs under the system's Python before anything is installed, so it uses the standard library only.
 Doing it twice does no harm. The Makefile calls it only when the lock or pyproject.toml changed.
@@ -138,8 +138,9 @@ def settings_of_pip() -> dict[str, str]:
 def install_project() -> None:
     # No build isolation: the build backend is pinned in the lock too, and its program has to be found.
     environment = os.environ | {"PATH": f"{VENV_PYTHON.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
-    with timed("Installing paddle-operator itself, editable"):
-        run([*pip_install(), "--quiet", "--no-deps", "--no-build-isolation", "-e", ROOT], environment)
+    with timed("Installing paddle-operator itself and its module for scripts, editable"):
+        editable: list[str | Path] = ["-e", ROOT, "-e", ROOT / "module"]
+        run([*pip_install(), "--quiet", "--no-deps", "--no-build-isolation", *editable], environment)
 
 
 def pip_install() -> list[str | Path]:

@@ -1,5 +1,6 @@
 """The examples, and the YAML of the original operator, train with real Paddle under `paddle-operator run`."""
 
+import json
 import os
 import re
 import signal
@@ -18,8 +19,8 @@ import yaml
 pytestmark = pytest.mark.paddle
 
 TOP = Path(__file__).parents[2]
-SINGLE, COLLECTIVE, CHECKPOINT = (
-    TOP / "examples" / name for name in ("01-single", "02-collective", "03-checkpoint")
+SINGLE, COLLECTIVE, CHECKPOINT, REPORT = (
+    TOP / "examples" / name for name in ("01-single", "02-collective", "03-checkpoint", "07-report")
 )
 SEED = TOP / "deploy" / "examples" / "resnet.yaml"
 SECONDS = 180.0
@@ -252,6 +253,38 @@ class TestCheckpoint:
             resumed = train(CHECKPOINT / "job.yaml", tmp_path)
             assert all(0 < start < 200 for worker in resumed for start in worker.starts)
             assert result_of(resumed) == undisturbed
+
+
+class TestReport:
+    def test_workers_say_that_they_trained_together(self, tmp_path: Path) -> None:
+        assert lesson_of(train(REPORT / "job.yaml", tmp_path)).step == 60
+        (kept,) = tmp_path.glob("kept-*")
+        pods = (
+            one for one in yaml.safe_load_all((kept / "objects.yaml").read_text()) if one["kind"] == "Pod"
+        )
+        ends = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in pods]
+        processes = [process for end in ends for process in json.loads(end["message"])["processes"]]
+        assert sorted((one["rank"], one["world"], one["step"]) for one in processes) == [
+            (0, 2, 60),
+            (1, 2, 60),
+        ]
+
+    @pytest.mark.parametrize("script", ["train_report.py", "../01-single/train_single.py"])
+    def test_who_would_train_alone_fails_whether_the_script_says_so_or_only_its_launcher(
+        self, script: str
+    ) -> None:
+        """The variables are taken away as recipes do it; then a launcher finds no peers."""
+        unset = "unset PADDLE_TRAINER_ENDPOINTS PADDLE_MASTER PADDLE_NNODES"
+        command = json.dumps(["sh", "-c", f"{unset}; python -m paddle.distributed.launch {script}"])
+        setting = f"spec.worker.template.spec.containers[0].command={command}"
+        ran = laptop.run(REPORT / "job.yaml", "--set", setting, limit=SECONDS)
+        assert ran.code == 1
+        assert "the workers did not train together" in ran.out
+        assert "paddlepaddle.org/independent-ranks" in ran.out
+        annotation = 'metadata.annotations={"paddlepaddle.org/independent-ranks":"true"}'
+        if "single" in script:
+            ran = laptop.run(REPORT / "job.yaml", "--set", setting, "--set", annotation, limit=SECONDS)
+            assert ran.code == 0, ran
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,12 @@ class Report(Record, frozen=True):
 
 @lru_cache(maxsize=_MOST_REMEMBERED)
 def read_report(message: str) -> Report | None:
-    """None: it is something else, of whatever kind."""
-    if MARK not in message or len(message) > MOST_BYTES:
+    """None: it is something else. Behind the line of a report the end of a log may stand."""
+    if MARK not in message:
+        return None
+    if "\n" in message.strip() and (first := read_report(message.strip().partition("\n")[0])) is not None:
+        return first
+    if len(message) > MOST_BYTES:
         return None
     try:
         report = msgspec.json.decode(message, type=Report)

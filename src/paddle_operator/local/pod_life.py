@@ -15,11 +15,11 @@ from paddle_operator.api.names import LABEL_ATTEMPT, MEETING_PORT, TERMINATION_M
 from paddle_operator.api.paddlejob import is_port
 
 from .images import Images
-from .logs import begin_run, last_words, log_file
+from .logs import begin_run, log_file
 from .names import Names
 from .pod_status import ContainerReport, PodReport, running, terminated, waiting
 from .process import CannotStart, ContainerProcess, Mount, Order
-from .reports import report_in
+from .reports import termination_message
 from .supplies import NotYet
 from .variables import Surroundings, environment, expand
 from .volumes import Shelf
@@ -147,9 +147,7 @@ class PodLife:
         finally:
             del self._running[report.name]
             await process.kill()
-        message = (
-            last_words(log, begun_at) if code else report_in(self._report_file(container), log, begun_at)
-        )
+        message = termination_message(self._report_file(container), log, begun_at, code)
         report.state = terminated(code, started, self.place.now(), message=message)
         await self._tell()
         return code

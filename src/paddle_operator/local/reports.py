@@ -1,7 +1,7 @@
-"""What training that ended well says of itself: what a kubelet finds in the file of the termination message.
+"""What training says of itself at its end: what a kubelet finds in the file of the termination message.
 
 Here there is more to go by, as the log is at hand: a line of the same format, and the words with which
-Paddle's launcher begins. So a script that says nothing is understood too, if it is started by the launcher.
+Paddle's launcher begins. So a script that says nothing is understood too, if the launcher starts it.
 """
 
 import re
@@ -10,23 +10,33 @@ from pathlib import Path
 
 from paddle_operator.api.report import MOST_BYTES, VERSION, Process, Report, read_report, written
 
+from .logs import last_words
+
 # A launcher begins with its words; what a script says of itself it says early, or at its end.
 _FIRST_BYTES = _LAST_BYTES = 1 << 20
 _LAUNCHER = re.compile(r"^LAUNCH INFO .*\bmode collective, replicas (\d{1,9})\[")
 
 
-def report_in(file: Path, log: Path, since: int) -> str:
-    """As JSON; empty if nothing is said. The run began at this byte of the log."""
-    said = _read(file)
+def termination_message(file: Path, log: Path, since: int, code: int) -> str:
+    """Of a run that began at this byte of the log.
+
+    Of one that failed a kubelet takes the file, or else the end of the log; here both are told.
+    """
+    said = _said(file)
+    if code:
+        return "\n".join(filter(None, (said, last_words(log, since))))
+    return said or _in_log(log, since)
+
+
+def _in_log(log: Path, since: int) -> str:
     lines = [*_lines(log, since)]
-    reports = [said] if said is not None else [one for line in lines if (one := read_report(line.strip()))]
+    reports = [report for line in lines if (report := read_report(line.strip()))]
     nodes = [one.nodes for one in reports if one.nodes is not None]
     nodes += [int(match[1]) for line in lines if (match := _LAUNCHER.match(line)) and int(match[1])]
     if not nodes and not reports:
         return ""
     # A script may prepare something alone before all train together.
-    told = Report(VERSION, max(nodes, default=None), _latest(reports))
-    return written(told)
+    return written(Report(VERSION, max(nodes, default=None), _latest(reports)))
 
 
 def _latest(reports: list[Report]) -> tuple[Process, ...]:
@@ -35,12 +45,14 @@ def _latest(reports: list[Report]) -> tuple[Process, ...]:
     return tuple(by_rank.values())
 
 
-def _read(file: Path) -> Report | None:
+def _said(file: Path) -> str:
+    """What the file holds, as a kubelet takes it, if it is a report."""
     try:
         with file.open("rb") as opened:
-            return read_report(opened.read(MOST_BYTES + 1).decode(errors="replace"))
+            text = opened.read(MOST_BYTES).decode(errors="replace")
     except OSError:
-        return None
+        return ""
+    return text.strip() if read_report(text) is not None else ""
 
 
 def _lines(log: Path, since: int) -> Iterator[str]:
