@@ -39,10 +39,18 @@ def train() -> None:
         optimizer.clear_grad()
         paddlejob.step(step, samples=len(truth))
         if step == 1 or step % 10 == 0:
-            print(f"step={step} loss={float(loss):.4f}", flush=True)
+            print(f"step={step} loss={mean_of_all(loss, world):.4f}", flush=True)
     weights = b"".join(parameter.numpy().tobytes() for parameter in model.parameters())
     fingerprint = hashlib.sha256(weights).hexdigest()[:16]
-    print(f"done step={STEPS} loss={float(loss):.4f} parameters={fingerprint}", flush=True)
+    print(f"done step={STEPS} loss={mean_of_all(loss, world):.4f} parameters={fingerprint}", flush=True)
+
+
+def mean_of_all(loss: paddle.Tensor, world: int) -> float:
+    """Of the shares that the workers have of a batch, which are of one size."""
+    mean = loss.detach() / world
+    if world > 1:
+        distributed.all_reduce(mean)
+    return float(mean)
 
 
 if __name__ == "__main__":
