@@ -14,6 +14,7 @@ NAMES = (
     "install",
     "user-guide",
     "paddlejob",
+    "reports",
     "configuration",
     "upgrade",
     "troubleshooting",
