@@ -65,9 +65,7 @@ def phase_and_message(job: PaddleJob, *pods: Pod) -> tuple[str, str]:
         ),
     ],
 )
-def test_a_job_whose_workers_trained_alone_has_failed_although_all_ended_well(
-    first: Said | None, second: Said | None, words: str
-) -> None:
+def test_workers_that_trained_alone_fail_the_job(first: Said | None, second: Said | None, words: str) -> None:
     job = make.paddlejob(workers=2, runPolicy={"backoffLimit": 3})
     phase, message = phase_and_message(job, ended(job, 0, first), ended(job, 1, second))
     assert phase == "Failed"

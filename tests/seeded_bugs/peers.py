@@ -11,7 +11,7 @@ from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import ANNOTATION_PORT
 from paddle_operator.api.paddlejob import Mode, PaddleJob, Role
 from paddle_operator.api.resources import CONFIG_MAPS, PODS, Target
-from paddle_operator.paddlejob import config_map, environment, pods, ports, reconcile, slim
+from paddle_operator.paddlejob import config_map, environment, failures, pods, ports, reconcile, slim
 from paddle_operator.paddlejob.endpoints import Endpoint
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.plan import Patch, Plan, Step
@@ -39,6 +39,17 @@ def nobody_minds_who_has_read_an_old_list(patch: MonkeyPatch) -> None:
 def the_port_of_a_pod_is_not_kept(patch: MonkeyPatch) -> None:
     """We had it: what the cache leaves out, no decision must ask for."""
     patch.setattr(slim, "ANNOTATIONS", slim.ANNOTATIONS - {ANNOTATION_PORT})
+
+
+@simulated(breaks={PEERS_ARE_TOLD}, hunts=[("calm", "completes")])
+def recipes_are_not_told_where_to_meet(patch: MonkeyPatch) -> None:
+    """As it was: a script that deletes Paddle's own variables trained alone in each pod."""
+    patch.setattr(environment, "_about_the_meeting", lambda _: {})
+
+
+@tabled(fails=["tests/paddlejob/test_trained_alone.py::test_workers_that_trained_alone_fail_the_job"])
+def nobody_minds_who_trained_alone(patch: MonkeyPatch) -> None:
+    patch.setattr(failures, "find_lonely", lambda _: None)
 
 
 @simulated(breaks={PEERS_ARE_TOLD}, hunts=[("calm", "completes")])
