@@ -13,6 +13,7 @@ from typing import Any
 
 from paddle_operator.api.core import ContainerStatus, Pod
 from paddle_operator.api.meta import Key, Manifest
+from paddle_operator.api.names import LABEL_ATTEMPT
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, Target
 from paddle_operator.cluster import Scope, Verb
 from paddle_operator.local.images import Images
@@ -185,3 +186,12 @@ def is_waiting(pod: Pod) -> bool:
     return any(
         one.state.waiting is not None and one.state.waiting.message for one in pod.status.container_statuses
     )
+
+
+def is_missing(path: Path) -> bool:
+    return not path.exists()
+
+
+async def remade(laptop: Laptop, script: str, attempt: int, **fields: Any) -> Target:
+    """A pod of the same name, as the operator makes it for another try."""
+    return await laptop.run(script, labels={LABEL_ATTEMPT: str(attempt)}, **fields)

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from paddle_operator.local.logs import LAST_WORDS_BYTES, begin_run, begins_a_run, begins_a_try, last_words
+from paddle_operator.local.logs import (
+    LAST_WORDS_BYTES,
+    begin_run,
+    begins_a_run,
+    begins_a_try,
+    furnish_launcher,
+    last_words,
+    process_log,
+    process_logs,
+)
 
 
 @pytest.fixture
@@ -47,6 +56,60 @@ def test_later_runs_stand_behind_a_line_that_names_them(
 def test_what_others_print_is_no_such_line(line: str) -> None:
     assert not begins_a_run(line)
     assert not begins_a_try(line)
+
+
+# Processes of a container.
+
+
+def test_processes_have_their_logs_beside_that_of_the_container_by_local_rank(log: Path) -> None:
+    begin_run(log, 0, 0)
+    others = [log.with_name("paddle-two.log"), process_log(log.with_name("paddle-two.log"), 0)]
+    for rank in (10, 2, 0):
+        add(process_log(log, rank), "hello\n")
+    for other in others:
+        add(other, "hello\n")
+    assert {rank: path.name for rank, path in process_logs(log).items()} == {
+        0: "paddle.workerlog.0",
+        2: "paddle.workerlog.2",
+        10: "paddle.workerlog.10",
+    }
+    assert [*process_logs(log)] == [0, 2, 10]
+
+
+def test_what_the_launcher_writes_of_its_processes_is_kept_and_nothing_else(
+    log: Path, tmp_path: Path
+) -> None:
+    begin_run(log, 0, 0)
+    folder = tmp_path / "launcher"
+    for _ in range(2):  # also when it has to wait for a config map
+        furnish_launcher(folder, log)
+    assert process_logs(log) == {}, "none that nobody has begun"
+    for name in ("workerlog.0", "workerlog.63", "envlog.0", "backup_env.0.json", "default.abcdef.log"):
+        add(folder / name, "hello\n")
+    assert sorted(path.name for path in log.parent.iterdir()) == [
+        "paddle.log",
+        "paddle.workerlog.0",
+        "paddle.workerlog.63",
+    ]
+
+
+def test_links_lead_to_the_logs_from_everywhere(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--keep here`, and a container that runs elsewhere."""
+    begin_run(log, 0, 0)
+    monkeypatch.chdir(tmp_path)
+    furnish_launcher(Path("launcher"), log.relative_to(tmp_path))
+    add(tmp_path / "launcher" / "workerlog.1", "hello\n")
+    assert process_log(log, 1).read_text() == "hello\n"
+
+
+def test_a_later_run_is_marked_in_the_logs_of_processes_that_there_are(log: Path) -> None:
+    begin_run(log, 0, 0)
+    add(process_log(log, 1), "no end")
+    begin_run(log, 1, 0)
+    assert process_log(log, 1).read_text() == "no end\n[try 1 begins]\n"
+    assert [*process_logs(log)] == [1]
 
 
 def test_last_words_are_those_of_the_run(log: Path) -> None:

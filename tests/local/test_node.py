@@ -6,10 +6,21 @@ from collections.abc import AsyncIterator
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import pytest
-from local.bench import PEERS, POLITE, STUBBORN, TEAM, Laptop, is_waiting, only, powered, until
+from local.bench import (
+    PEERS,
+    POLITE,
+    STUBBORN,
+    TEAM,
+    Laptop,
+    is_missing,
+    is_waiting,
+    only,
+    powered,
+    remade,
+    until,
+)
 
 from paddle_operator.api.core import ENDED_PHASES
 from paddle_operator.api.meta import Key
@@ -108,17 +119,8 @@ async def test_a_namesake_is_another_pod(laptop: Laptop) -> None:
     assert laptop.stored(second)["metadata"]["uid"] == second.uid != first.uid
 
 
-def is_missing(path: Path) -> bool:
-    return not path.exists()
-
-
 def holds(file: Path, text: str) -> bool:
     return text in file.read_text()
-
-
-async def remade(laptop: Laptop, script: str, attempt: int, **fields: Any) -> Target:
-    """A pod of the same name, as the operator makes it for another try."""
-    return await laptop.run(script, labels={LABEL_ATTEMPT: str(attempt)}, **fields)
 
 
 async def test_the_log_goes_on_under_the_same_name_and_says_where_each_try_begins(laptop: Laptop) -> None:

@@ -14,6 +14,7 @@ from paddle_operator.local.images import Images
 from paddle_operator.local.machine import Machine
 from paddle_operator.local.support import (
     INSTALL_PADDLE,
+    LOGS_ARE_OURS,
     SUSPENDED,
     Host,
     refusals,
@@ -329,6 +330,17 @@ ONE_NODE = "is passed over: there is one node, this machine"
             job(container(resources=GPUS)),
             f"{FIRST}.resources",
             "nvidia.com/gpu is passed over: processes see what this machine has",
+        ),
+        (
+            job(container(command=["sh", "-c", "python -m paddle.distributed.launch --log_dir=/logs t.py"])),
+            f"{FIRST}.command",
+            f"--log_dir {LOGS_ARE_OURS}",
+        ),
+        (job(container(args=["--log_dir", "/logs"])), f"{FIRST}.args", f"--log_dir {LOGS_ARE_OURS}"),
+        (
+            job(container(env=[{"name": "PADDLE_LOG_DIR", "value": "/logs"}])),
+            f"{FIRST}.env[PADDLE_LOG_DIR]",
+            LOGS_ARE_OURS,
         ),
         (
             governed(forceDeleteAfterSeconds=0),

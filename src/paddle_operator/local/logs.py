@@ -1,18 +1,49 @@
-"""The log of a container: one file for all of its runs, in which a line says where each of them begins."""
+"""The log of a container: one file for all of its runs, in which a line says where each of them begins.
+
+Processes that Paddle's launcher starts in it have one each, beside it, named as the launcher names them.
+"""
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from paddle_operator.api.meta import Key
 
 LAST_WORDS_BYTES = 4096
+MOST_PROCESSES = 64
+"""Of a container, as far as their logs are told apart: more than any machine has accelerators."""
+_PROCESS = "workerlog"
 _MARK = re.compile(r"\[(try|restart in place) \d+ begins\]")
 
 
 def log_file(logs: Path, pod: Key, container: str) -> Path:
     """By the pod's name: the pods of later tries have the same one."""
     return logs / pod.namespace / pod.name / f"{container}.log"
+
+
+def process_log(log: Path, local_rank: int) -> Path:
+    """Of one process of the container that has this log."""
+    return log.with_name(f"{log.stem}.{_PROCESS}.{local_rank}")
+
+
+def process_logs(log: Path) -> Mapping[int, Path]:
+    """Those that there are, by local rank."""
+    found = {path.name.rpartition(".")[2]: path for path in log.parent.glob(f"{log.stem}.{_PROCESS}.*")}
+    return {int(rank): found[rank] for rank in sorted(found, key=int)}
+
+
+def furnish_launcher(folder: Path, log: Path) -> None:
+    """A folder for Paddle's launcher, whose logs of processes lead to ours.
+
+    The launcher also writes the whole environment there, perhaps with secrets. That is not to be kept, not
+    even if somebody kills us; so the folder is another one than that of the logs, and links lead there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for local_rank in range(MOST_PROCESSES):
+        link = folder / f"{_PROCESS}.{local_rank}"
+        if not link.is_symlink():
+            link.symlink_to(process_log(log, local_rank).absolute())
 
 
 def begins_a_run(line: str) -> bool:
@@ -29,6 +60,13 @@ def begin_run(log: Path, attempt: int, restarts: int) -> int:
     if restarts:
         mark = f"[restart in place {restarts} begins]\n"
     log.parent.mkdir(parents=True, exist_ok=True)
+    # First in those of its processes: who sees the line in the container's log finds it in theirs.
+    for one in process_logs(log).values():
+        _write_mark(one, mark)
+    return _write_mark(log, mark)
+
+
+def _write_mark(log: Path, mark: str) -> int:
     with log.open("ab+") as file:
         if size := file.tell():
             file.seek(size - 1)

@@ -15,7 +15,7 @@ from paddle_operator.api.names import LABEL_ATTEMPT, MEETING_PORT, TERMINATION_M
 from paddle_operator.api.paddlejob import is_port
 
 from .images import Images
-from .logs import begin_run, log_file
+from .logs import begin_run, furnish_launcher, log_file
 from .names import Names
 from .pod_status import ContainerReport, PodReport, running, terminated, waiting
 from .process import CannotStart, ContainerProcess, Mount, Order
@@ -124,7 +124,7 @@ class PodLife:
             report.restarts += 1
 
     async def _run_once(self, container: Manifest, report: ContainerReport) -> int:
-        log = log_file(self.place.logs, self.around.key(self._name), container["name"])
+        log = self._log(container)
         order = await self._prepared(container, report)
         self._report_file(container).unlink(missing_ok=True)  # that of the run before
         begun_at = begin_run(log, self._attempt, report.restarts)
@@ -181,10 +181,7 @@ class PodLife:
         variables = environment(container, self.around)
         return Order(
             command=tuple(expand(word, variables) for word in wanted.command),
-            environment=_inherited()
-            | self._launcher_settings(wanted.command, variables)
-            | variables
-            | {TERMINATION_MESSAGE_PATH: str(self._report_file(container))},
+            environment=_inherited() | _own_ports(variables) | variables | self._own_files(container),
             folder=str(wanted.folder),
             isolated=self.place.isolates,
             host_name=self._name,
@@ -192,15 +189,22 @@ class PodLife:
             mounts=self._mounts(container) if self.place.isolates else (),
         )
 
-    def _launcher_settings(self, command: tuple[str, ...], variables: Mapping[str, str]) -> dict[str, str]:
-        """Paddle's launcher draws ports for all interfaces and writes into ./log: pods here share both."""
-        settings = {}
-        port = variables.get("PADDLE_PORT", "")
-        if is_port(port):
-            settings["PORT_RANGE"] = f"{int(port) + 1}:{int(port) + MEETING_PORT - 1}"
-        if not any(word.startswith("--log_dir") for word in command):
-            settings["PADDLE_LOG_DIR"] = str(self._own_folder / "launcher")
-        return settings
+    def _own_files(self, container: Manifest) -> dict[str, str]:
+        """Where it says something of itself, and where Paddle's launcher writes what its processes print.
+
+        By itself that writes into ./log, and pods here share their folders; nor would anybody find it. And
+        what a try has printed is not overwritten by the next one before it was shown.
+        """
+        folder = self._own_folder / "launcher" / container["name"]
+        furnish_launcher(folder, self._log(container))
+        return {
+            TERMINATION_MESSAGE_PATH: str(self._report_file(container)),
+            "PADDLE_LOG_DIR": str(folder.absolute()),
+            "PADDLE_LOG_OVERWRITE": "0",
+        }
+
+    def _log(self, container: Manifest) -> Path:
+        return log_file(self.place.logs, self.around.key(self._name), container["name"])
 
     @property
     def _name(self) -> str:
@@ -248,6 +252,12 @@ class PodLife:
 
     async def _tell(self) -> None:
         await self.publish(self.report.status())
+
+
+def _own_ports(variables: Mapping[str, str]) -> dict[str, str]:
+    """Paddle's launcher draws ports for all interfaces, which pods here share."""
+    port = variables.get("PADDLE_PORT", "")
+    return {"PORT_RANGE": f"{int(port) + 1}:{int(port) + MEETING_PORT - 1}"} if is_port(port) else {}
 
 
 def _inherited() -> dict[str, str]:

@@ -29,6 +29,10 @@ SUSPENDED = (
     "a suspended job has no pods, and here nobody resumes it; write false, or add "
     "--set spec.runPolicy.suspend=false"
 )
+LOGS_ARE_OURS = (
+    "is passed over on this machine: --logs shows what each process of Paddle's launcher prints, and "
+    "--keep DIR keeps it, in logs/<namespace>/<pod>/<container>.workerlog.<local rank>"
+)
 PASSED_OVER_IN_PODS = ("nodeSelector", "affinity", "schedulerName", "runtimeClassName", "securityContext")
 PASSED_OVER_IN_CONTAINERS = (
     "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "securityContext",
@@ -246,8 +250,18 @@ def _passed_over(pod: Manifest) -> Iterator[Problem]:
         for name in PASSED_OVER_IN_CONTAINERS:
             if container.get(name):
                 yield Problem(f"{field}.{name}", "is passed over on this machine")
+        yield from _own_logs(field, container)
         for name in sorted(filter(is_extended, _amounts(container))):
             yield Problem(f"{field}.resources", f"{name} is passed over: processes see what this machine has")
+
+
+def _own_logs(field: str, container: Manifest) -> Iterator[Problem]:
+    """Pods share this machine's folders, so each has one of its own for what its processes print."""
+    for part in ("command", "args"):
+        if any("--log_dir" in word for word in container.get(part) or ()):
+            yield Problem(f"{field}.{part}", f"--log_dir {LOGS_ARE_OURS}")
+    if any(variable["name"] == "PADDLE_LOG_DIR" for variable in container.get("env") or ()):
+        yield Problem(f"{field}.env[PADDLE_LOG_DIR]", LOGS_ARE_OURS)
 
 
 def _overloads(job: PaddleJob, machine: Machine) -> Iterator[Problem]:
