@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import pytest
 from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.names import LABEL_ATTEMPT, LABEL_INDEX, LABEL_RES_TYPE
 from paddle_operator.api.resources import PADDLE_JOBS, PODS, Target
-from paddle_operator.local.logs import log_file
+from paddle_operator.local.logs import log_file, process_log
 from paddle_operator.memory.cluster import MemoryCluster
-from paddle_operator.run.gather import MOST_MEASUREMENTS, Gatherer, Line, Measured
+from paddle_operator.run.gather import Gatherer, Line
 from paddle_operator.run.metrics import Metric
 from paddle_operator.run.scene import JobScene, Measurement, PodScene
 
@@ -64,7 +63,13 @@ class Stage:
         return target
 
     def log(self, text: str, rank: int = 0, job: str = "mnist", container: str = "paddle") -> None:
-        file = log_file(self.logs, Key(TEAM, f"{job}-worker-{rank}"), container)
+        self._write(log_file(self.logs, Key(TEAM, f"{job}-worker-{rank}"), container), text)
+
+    def process(self, text: str, local_rank: int, rank: int = 0) -> None:
+        log = log_file(self.logs, Key(TEAM, f"mnist-worker-{rank}"), "paddle")
+        self._write(process_log(log, local_rank), text)
+
+    def _write(self, file: Path, text: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a") as opened:
             opened.write(text)
@@ -377,8 +382,8 @@ async def test_the_log_is_that_of_the_training_container(
     for name in containers:
         stage.log(f"{name}\n", container=name)
     lines = (await stage.look())[1]
-    assert [line.text for line in lines if "/" not in line.pod] == [shown]
-    assert [line.text for line in lines if "/" in line.pod] == [one for one in containers if one != shown]
+    assert [line.text for line in lines if "/" not in line.source] == [shown]
+    assert [line.text for line in lines if "/" in line.source] == [one for one in containers if one != shown]
     assert (await stage.the_pod()).last_line == shown
 
 
@@ -394,15 +399,51 @@ async def test_the_curve_is_that_of_the_lowest_rank_that_measures(stage: Stage) 
     assert (await stage.the_job()).curve[-1] == Measurement(3, 0.125)
 
 
-def test_a_long_curve_is_thinned_out_evenly_and_ends_with_the_latest() -> None:
-    measured = Measured()
-    for step in range(100_000):
-        measured.add(Measurement(step, 1.0))
-    steps = [one.step or 0 for one in measured.curve]
-    assert len(steps) <= MOST_MEASUREMENTS
-    assert (steps[0], steps[-1]) == (0, 99_999)
-    gaps = {later - earlier for earlier, later in pairwise(steps[:-1])}
-    assert len(gaps) == 1
+async def test_each_process_of_a_pod_is_shown(stage: Stage) -> None:
+    await stage.job()
+    for rank in range(2):
+        await stage.pod(rank, phase="Running")
+        for local_rank in range(2):
+            stage.process(f"step=1 loss=0.{2 * rank + local_rank + 1}\n", local_rank, rank)
+    (job,), lines = await stage.look()
+    assert [(line.source, line.index) for line in lines] == [
+        (f"mnist-worker-{rank}:{local_rank}", rank) for rank in range(2) for local_rank in range(2)
+    ]
+    assert [one.name for pod in job.pods for one in pod.processes] == [line.source for line in lines]
+    assert [pod.latest for pod in job.pods] == [Measurement(1, 0.1), Measurement(1, 0.3)]
+    assert job.curve == (Measurement(1, 0.1),)
+
+
+async def test_processes_of_a_pod_that_is_gone_are_read_to_their_end(stage: Stage) -> None:
+    """The first look finds the pod deleted, and logs that are longer than what is read at once."""
+    await stage.job()
+    pod = await stage.pod(phase="Succeeded")
+    await stage.memory.delete(pod)
+    text = "".join(f"{number:0999}\n" for number in range(700))
+    for local_rank in range(2):
+        stage.process(text, local_rank)
+    # Of these nothing is to be seen; but what stands behind them is.
+    stage.log(text + "the last word\n")
+    await stage.look()
+    said: dict[str, list[str]] = {}
+    before = -1
+    while before != (before := stage.gatherer.bytes_read):
+        for line in stage.gatherer.read():
+            said.setdefault(line.source, []).append(line.text)
+    assert said["mnist-worker-0"] == ["the last word"]
+    assert [said[f"mnist-worker-0:{rank}"][-1] for rank in range(2)] == [f"{699:0999}"] * 2
+
+
+async def test_a_pod_that_is_made_anew_has_processes_that_said_nothing_yet(stage: Stage) -> None:
+    await stage.job()
+    pod = await stage.pod(phase="Failed")
+    for local_rank in range(2):
+        stage.process("step=7 loss=0.5\n", local_rank)
+    await stage.look()
+    await stage.memory.delete(pod)
+    await stage.pod(attempt=1, phase="Pending")
+    found = await stage.the_pod()
+    assert [(one.last_line, one.latest) for one in found.processes] == [("", None)] * 2
 
 
 @pytest.mark.parametrize(
@@ -428,20 +469,3 @@ async def test_steps_that_are_done_again_after_a_restart_count_once(
     found = (await stage.the_job()).curve
     assert [one.step for one in found] == curve
     assert [one.step for one in found if one.loss == 0.25] == second
-
-
-def test_a_loss_without_steps_goes_on_after_a_restart() -> None:
-    measured = Measured()
-    for loss in (3.0, 2.0):
-        measured.add(Measurement(None, loss))
-    measured.resume()
-    measured.add(Measurement(None, 1.0))
-    assert [one.loss for one in measured.curve] == [3.0, 2.0, 1.0]
-
-
-def test_a_short_curve_is_whole() -> None:
-    assert Measured().curve == ()
-    measured = Measured()
-    for step in range(5):
-        measured.add(Measurement(step, 1.0))
-    assert [point.step for point in measured.curve] == [0, 1, 2, 3, 4]

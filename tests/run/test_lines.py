@@ -7,7 +7,7 @@ from msgspec import structs
 
 from paddle_operator.api.paddlejob import Failure
 from paddle_operator.run.lines import Lines
-from paddle_operator.run.scene import JobScene, Measurement, PodScene, Scene
+from paddle_operator.run.scene import JobScene, Measurement, PodScene, ProcessScene, Scene
 
 JOB = JobScene(
     name="default/resnet",
@@ -222,3 +222,36 @@ def test_jobs_are_told_apart_and_a_job_that_goes_away_is_told() -> None:
     assert len(lines.changes(Scene((JOB, other)))) == 2
     assert lines.changes(Scene((JOB,))) == ["2.0s default/bert gone"]
     assert lines.changes(Scene((JOB,))) == []
+
+
+# Several processes a pod.
+
+
+def several(rank: int, processes: int = 2) -> PodScene:
+    name = f"resnet-worker-{rank}"
+    found = (
+        ProcessScene(f"{name}:{k}", k, f"line of {k}", Measurement(9, 0.5) if k == 0 else None)
+        for k in range(processes)
+    )
+    return replace(pod(rank), processes=tuple(found))
+
+
+def test_how_far_each_of_several_processes_came_is_told_when_no_more_can_come() -> None:
+    running = replace(JOB, pods=(several(0), pod(1)))
+    again = replace(running, phase="Restarting", condition="Restarting (PodFailed): so")
+    before, restarting, meanwhile, anew, end, after = told(
+        running, again, again, running, replace(running, finished=True), replace(running, finished=True)
+    )
+    each = [
+        "12.3s resnet-worker-0:0 step 9 loss 0.5000, last line: line of 0",
+        "12.3s resnet-worker-0:1 last line: line of 1",
+    ]
+    assert not any("last line" in line for line in [*before, *anew])
+    assert restarting == [*each, "12.3s default/resnet Restarting: so"]
+    assert end == each
+    assert meanwhile == after == []
+
+
+def test_of_many_processes_nobody_wants_to_hear() -> None:
+    job = replace(JOB, pods=tuple(several(rank, 3) for rank in range(3)), finished=True)
+    assert not any("last line" in line for line in told(job)[0])

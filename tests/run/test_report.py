@@ -1,6 +1,7 @@
 """What is said at the end of a run."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ from rich.console import Console
 
 from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.paddlejob import Failure, PaddleJob
-from paddle_operator.local.logs import log_file
-from paddle_operator.run.report import SHOWN_LINES, exit_code, report
-from paddle_operator.run.scene import JobScene, Measurement, Scene
+from paddle_operator.local.logs import log_file, process_log
+from paddle_operator.run.culprit import SHOWN_LINES
+from paddle_operator.run.report import exit_code, report
+from paddle_operator.run.scene import JobScene, Measurement, PodScene, Scene
 from paddle_operator.run.session import End, Result
 
 CONDITION = "Running (AllPodsRun): 2 pods run"
@@ -57,6 +59,10 @@ def said(found: Result, logs: Path) -> list[str]:
     output = io.StringIO()
     report(found, Console(file=output, width=60), logs)
     return output.getvalue().splitlines()
+
+
+def write_process(logs: Path, text: str, local_rank: int, pod: str = "resnet-worker-1") -> None:
+    process_log(log_file(logs, Key("team", pod), "paddle"), local_rank).write_text(text)
 
 
 def write_log(logs: Path, text: str, pod: str = "resnet-worker-1", container: str = "paddle") -> None:
@@ -204,6 +210,37 @@ def test_a_short_log_is_shown_whole_and_as_text(tmp_path: Path) -> None:
 def test_the_log_is_that_of_the_container_that_failed(tmp_path: Path) -> None:
     write_log(tmp_path, "of init\n", container="early")
     assert said(result(failed({**FAILURE, "container": "early"})), tmp_path)[2:] == ["  of init"]
+
+
+def test_of_several_processes_that_which_failed(tmp_path: Path) -> None:
+    write_log(tmp_path, "Container rank 1 status failed cmd ['t.py'] code 1 log workerlog.1\n")
+    for rank in range(2):
+        write_process(tmp_path, f"I am {rank}\n", rank)
+    assert said(result(failed()), tmp_path)[1:] == [
+        "The last 1 lines of resnet-worker-1:1 (rank 1, local rank 1):",
+        "  I am 1",
+    ]
+
+
+def test_if_the_pod_to_blame_speaks_as_a_victim_one_is_shown_that_does_not(tmp_path: Path) -> None:
+    """Launchers see the processes of a pod fail all at once, and the operator sees only launchers."""
+    pods = tuple(
+        PodScene(f"resnet-worker-{rank}", "worker", rank, "", "Failed", "", 0, "", None) for rank in range(3)
+    )
+    for pod in pods:
+        write_log(tmp_path, "Container rank 0 status failed cmd ['t.py']\n", pod.name)
+        for rank in range(2):
+            text = "RuntimeError: [gloo/transport/tcp/pair.cc:584] TIMEOUT\n"
+            if (pod.rank, rank) == (2, 1):
+                text = "ValueError: bad data\n"
+            write_process(tmp_path, text, rank, pod.name)
+    found = result(failed())
+    (scene,) = found.scene.jobs
+    found = replace(found, scene=Scene((replace(scene, pods=pods),)))
+    assert said(found, tmp_path)[1:] == [
+        "The last 1 lines of resnet-worker-2:1 (rank 2, local rank 1):",
+        "  ValueError: bad data",
+    ]
 
 
 def test_a_rank_that_printed_nothing(tmp_path: Path) -> None:

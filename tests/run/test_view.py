@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
 from paddle_operator.api.paddlejob import Failure
-from paddle_operator.run.scene import JobScene, Measurement, PodScene, Scene
+from paddle_operator.run.scene import JobScene, Measurement, PodScene, ProcessScene, Scene, process_name
 from paddle_operator.run.view import draw, loss_table, prefix_style
 
 STATES = ["Pending", "Starting", "Running", "Succeeded", "Failed", "Terminating"]
@@ -55,6 +55,16 @@ def job(*pods: PodScene, curve: tuple[Measurement, ...] = ()) -> JobScene:
         curve=curve,
         finished=False,
     )
+
+
+def several(rank: int, processes: int = 2, state: str = "Running") -> PodScene:
+    """A pod in which each process counts its own steps."""
+    one = pod(rank, state, last_line="step=0 loss=0.5")
+    counts = (
+        ProcessScene(process_name(one.name, k), k, f"step={k} loss=0.5", Measurement(k, 0.5))
+        for k in range(processes)
+    )
+    return replace(one, processes=tuple(counts))
 
 
 FALLING = tuple(Measurement(step, 1 / step) for step in range(1, 101))
@@ -159,6 +169,33 @@ def test_a_narrow_view_shows_what_matters_most(width: int, titles: list[str]) ->
     assert drawn(job(pod(0)), width=width)[3].split() == titles
 
 
+def test_each_of_several_processes_has_a_row_and_its_pod_is_named_once() -> None:
+    rows = drawn(job(several(0), several(1, state="Failed"), pod(2)), width=80, height=13)
+    assert rows[2:] == [
+        "  role    rank  address    state    step    loss  last line",
+        "  worker   0:0  127.0.1.1  Running     0  0.5000  step=0 loss=0.5",
+        "           0:1                         1  0.5000  step=1 loss=0.5",
+        "           1:0  127.0.1.2  Failed      0  0.5000  step=0 loss=0.5",
+        "           1:1                         1  0.5000  step=1 loss=0.5",
+        "             2  127.0.1.3  Running",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("height", "ranks"),
+    [
+        (11, [f"{rank}:{k}" for rank in range(4) for k in range(2)]),
+        (10, ["0", "1", "2", "3"]),
+        (7, ["0", "1", "2", "3"]),
+        (6, ["0", "1"]),
+    ],
+)
+def test_where_there_is_no_room_for_all_processes_each_pod_has_one_row(height: int, ranks: list[str]) -> None:
+    rows = drawn(job(*map(several, range(4))), width=80, height=height)
+    assert len(rows) <= height
+    assert [row[8:15].strip() for row in rows[3:] if "step=" in row] == ranks
+
+
 def test_what_a_script_prints_is_shown_and_never_obeyed() -> None:
     rows = drawn(job(pod(0, last_line="\x1b[31m[bold]x[/bold] [/] :smile: \a[link=http://a]b\r\n")))
     assert rows[-1].endswith("[bold]x[/bold] [/] :smile: [link=http://a]b")
@@ -244,6 +281,9 @@ PODS = st.builds(
     restarts=st.integers(0, 10**6),
     last_line=TEXTS,
     latest=st.none() | MEASUREMENTS,
+    processes=st.lists(
+        st.builds(ProcessScene, TEXTS, st.integers(0, 100), TEXTS, st.none() | MEASUREMENTS), max_size=4
+    ).map(tuple),
 )
 JOBS = st.builds(
     JobScene,
@@ -295,6 +335,7 @@ def test_a_run_without_a_loss_says_so() -> None:
     assert rows_of(loss_table(())) == ["no loss was measured"]
 
 
+@settings(deadline=None)
 @given(st.lists(MEASUREMENTS, min_size=1), st.integers(2, 20))
 def test_the_table_at_the_end_keeps_to_its_rows(curve: list[Measurement], rows: int) -> None:
     assert len(rows_of(loss_table(curve, rows))) == 1 + min(rows, len(curve))

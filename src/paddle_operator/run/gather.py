@@ -1,6 +1,6 @@
 """Looks at the cluster in memory and at the logs, and says what there is to see."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,17 +11,17 @@ from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_TYPE, TRAINING_CONT
 from paddle_operator.api.paddlejob import Failure, PaddleJob
 from paddle_operator.api.resources import PADDLE_JOBS, PODS
 from paddle_operator.cluster import Scope
-from paddle_operator.local.logs import begins_a_run, log_file
+from paddle_operator.local.logs import log_file
 from paddle_operator.memory.cluster import MemoryCluster
 from paddle_operator.paddlejob.cleanup import STOP_AFTER_SECONDS
 from paddle_operator.paddlejob.labels import attempt_of
 
 from .metrics import Metric
-from .scene import JobScene, Measurement, PodScene, Scene
+from .scene import JobScene, PodScene, Scene
 from .setback import on_this_machine
+from .streams import Training
 from .tail import Tail
 
-MOST_MEASUREMENTS = 4096
 STOPPED = "Stopped"
 """Neither failed nor succeeded: a server whose work is done, or who outlived a failed peer.
 
@@ -31,49 +31,13 @@ Or whose try is over: all pods are made anew.
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a container's log."""
+    """One line of a log."""
 
-    pod: str
+    source: str
+    """Who says it: a pod, `pod/container` where it does not train, `pod:1` for one of several processes."""
     index: int
     """The pod's place among all pods of the run, for its colour."""
     text: str
-
-
-@dataclass
-class Measured:
-    """What was measured so far, thinned out evenly: a curve needs no more, and a run may last for weeks."""
-
-    latest: Measurement | None = None
-    _kept: list[Measurement] = field(default_factory=list)
-    _stride: int = 1
-    _count: int = 0
-    _is_resumed: bool = False
-
-    def resume(self) -> None:
-        """Training begins anew, at a checkpoint perhaps: steps that are done again count only once.
-
-        So do those that Paddle's launcher prints a second time when its trainer has failed.
-        """
-        self._is_resumed = True
-
-    def add(self, measurement: Measurement) -> None:
-        if self._is_resumed and measurement.step is not None:
-            by_step = {one.step: one for one in self._kept if one.step is not None}
-            self._kept = [one for step, one in by_step.items() if step < measurement.step]
-        # The first of a run is always kept: after it was thinned out, there may be none.
-        if self._is_resumed or self._count % self._stride == 0:
-            self._kept.append(measurement)
-        self._is_resumed = False
-        self.latest = measurement
-        self._count += 1
-        if len(self._kept) >= MOST_MEASUREMENTS:
-            del self._kept[1::2]
-            self._stride *= 2
-
-    @property
-    def curve(self) -> tuple[Measurement, ...]:
-        ends_with_latest = self.latest is None or self._kept[-1] is self.latest
-        return (*self._kept,) if ends_with_latest else (*self._kept, self.latest)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -84,9 +48,13 @@ class _PodTrace:
     uid: str
     """Of the newest pod of this name."""
     scene: PodScene
-    tails: dict[str, Tail] = field(default_factory=dict)
-    """By the container; the first is the one that trains."""
-    measured: Measured = field(default_factory=Measured)
+    training: Training
+    others: dict[str, Tail] = field(default_factory=dict)
+    """By the container."""
+
+    @property
+    def bytes_read(self) -> int:
+        return self.training.bytes_read + sum(tail.bytes_read for tail in self.others.values())
 
 
 @dataclass
@@ -135,8 +103,15 @@ class Gatherer:
 
     def read(self) -> list[Line]:
         """What has been printed since; some of it, if that was very much."""
-        traces = [trace for traces in self._pods.values() for trace in traces.values()]
-        return [line for trace in traces for line in self._read_pod(trace)]
+        return [line for trace in self._traces for line in _read_pod(trace)]
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(trace.bytes_read for trace in self._traces)
+
+    @property
+    def _traces(self) -> list[_PodTrace]:
+        return [trace for traces in self._pods.values() for trace in traces.values()]
 
     def _remember(self, pod: Pod) -> None:
         owner = pod.metadata.controller
@@ -144,35 +119,19 @@ class Gatherer:
             return
         traces = self._pods.setdefault(f"{pod.metadata.namespace}/{owner.name}", {})
         scene, trace = _pod_scene(pod), traces.get(pod.metadata.name)
+        logs = {name: log_file(self.logs, pod.metadata.key, name) for name in _containers(pod)}
+        training, *others = logs
         if trace is None:
-            trace = _PodTrace(sum(map(len, self._pods.values())), pod.metadata.uid, scene)
+            place = sum(map(len, self._pods.values()))
+            trace = _PodTrace(place, pod.metadata.uid, scene, Training(logs[training], self.metric))
             traces[pod.metadata.name] = trace
         elif trace.uid != pod.metadata.uid:
-            # Made anew: it has printed nothing yet. Its log goes on in the same file.
-            trace.uid, trace.scene = pod.metadata.uid, scene
-        for container in _containers(pod):
-            trace.tails.setdefault(container, Tail(log_file(self.logs, pod.metadata.key, container)))
-        trace.scene = replace(scene, last_line=trace.scene.last_line, latest=trace.scene.latest)
-
-    def _read_pod(self, trace: _PodTrace) -> list[Line]:
-        read: list[Line] = []
-        training, *_ = trace.tails
-        for container, tail in trace.tails.items():
-            name = trace.scene.name if container == training else f"{trace.scene.name}/{container}"
-            lines = tail.new_lines(is_complete=trace.scene.state in {*ENDED_PHASES, STOPPED})
-            read += [Line(name, trace.index, text) for text in lines]
-            if container == training:
-                self._measure(trace, tail, lines)
-        return read
-
-    def _measure(self, trace: _PodTrace, tail: Tail, lines: list[str]) -> None:
-        for text in lines:
-            if begins_a_run(text):
-                trace.measured.resume()
-            elif (measurement := self.metric.measure(text)) is not None:
-                trace.measured.add(measurement)
-        if lines:
-            trace.scene = replace(trace.scene, last_line=tail.last, latest=trace.measured.latest)
+            # It has printed nothing yet. Its log goes on in the same file.
+            trace.uid = pod.metadata.uid
+            trace.training.begin_anew()
+        trace.scene = scene
+        for name in others:
+            trace.others.setdefault(name, Tail(logs[name]))
 
     def _job(self, job: PaddleJob) -> JobScene:
         name, status = str(job.metadata.key), job.status
@@ -187,12 +146,31 @@ class Gatherer:
             phase=status.phase,
             condition=_in_one_line(status.conditions),
             seconds=(until - born).total_seconds(),
-            pods=tuple(trace.scene for trace in ordered),
-            curve=next((curve for trace in ordered if (curve := trace.measured.curve)), ()),
+            pods=tuple(map(_as_it_is, ordered)),
+            curve=next((curve for trace in ordered if (curve := trace.training.curve)), ()),
             finished=status.finished,
             restarts=status.restarts,
             failures=tuple(self._failures.get(name, {}).values()),
         )
+
+
+def _read_pod(trace: _PodTrace) -> Iterator[Line]:
+    pod, is_complete = trace.scene.name, trace.scene.state in {*ENDED_PHASES, STOPPED}
+    for source, lines in trace.training.read(pod, is_complete=is_complete):
+        yield from (Line(source, trace.index, text) for text in lines)
+    for container, tail in trace.others.items():
+        for text in tail.new_lines(is_complete=is_complete):
+            yield Line(f"{pod}/{container}", trace.index, text)
+
+
+def _as_it_is(trace: _PodTrace) -> PodScene:
+    training, name = trace.training, trace.scene.name
+    return replace(
+        trace.scene,
+        last_line=training.last_line,
+        latest=training.latest,
+        processes=training.scenes(name),
+    )
 
 
 def _pod_scene(pod: Pod) -> PodScene:

@@ -7,7 +7,7 @@ from paddle_operator.api.paddlejob import Failure, Phase
 
 from .curve import loss_text
 from .metrics import readable
-from .scene import JobScene, Measurement, PodScene, Scene
+from .scene import JobScene, Measurement, PodScene, ProcessScene, Scene
 from .setback import facts, on_this_machine
 
 MOST_PODS_ONE_BY_ONE = 8
@@ -41,11 +41,13 @@ class _JobLines:
         self._pods: dict[str, PodScene] = {}
         self._measurement = ""
         self._measured_at = 0.0
+        self._processes: dict[str, str] = {}
 
     def changes(self, job: JobScene) -> list[str]:
         self._seconds = job.seconds
         # The job comes last: it is judged by its pods, and by what they have measured.
-        news = [*self._pod_changes(job.pods), *self._measurements(job), *self._verdict_changes(job)]
+        news = [*self._pod_changes(job.pods), *self._measurements(job), *self._process_changes(job)]
+        news += self._verdict_changes(job)
         return [self._line(one) for one in [*news, *self._setbacks(job)]]
 
     def farewell(self) -> str:
@@ -89,10 +91,18 @@ class _JobLines:
         news = []
         if not self._measurement:
             news += self._measurement_line(job.curve[0])
-        is_over = job.finished or job.phase == Phase.RESTARTING
-        if is_over or job.seconds - self._measured_at >= SECONDS_BETWEEN_MEASUREMENTS:
+        if _is_over(job) or job.seconds - self._measured_at >= SECONDS_BETWEEN_MEASUREMENTS:
             news += self._measurement_line(job.curve[-1])
         return news
+
+    def _process_changes(self, job: JobScene) -> list[str]:
+        """Where a pod has several, how far each of them came, when no more can come."""
+        processes = [process for pod in job.pods for process in pod.processes if _is_over(job)]
+        told = {one.name: _progress(one) for one in processes}
+        before, self._processes = self._processes, told
+        if len(processes) > MOST_PODS_ONE_BY_ONE:
+            return []
+        return [f"{name} {text}" for name, text in told.items() if text and text != before.get(name)]
 
     def _measurement_line(self, measurement: Measurement) -> list[str]:
         # Compared as text, because a loss that is no number does not equal itself.
@@ -101,6 +111,10 @@ class _JobLines:
             return []
         self._measurement, self._measured_at = text, self._seconds
         return [f"{self._name} {text}"]
+
+
+def _is_over(job: JobScene) -> bool:
+    return job.finished or job.phase == Phase.RESTARTING
 
 
 def verdict(job: JobScene) -> str:
@@ -136,6 +150,12 @@ def _reasons(state: str, pods: Iterable[PodScene]) -> str:
         return ""
     counts = Counter(readable(pod.reason) for pod in pods if pod.reason).most_common(MOST_REASONS)
     return "".join(f", {count} with {reason}" for reason, count in counts)
+
+
+def _progress(process: ProcessScene) -> str:
+    measured = _measured(process.latest) if process.latest is not None else ""
+    last_line = readable(process.last_line)
+    return ", ".join(filter(None, (measured, f"last line: {last_line}" if last_line else "")))
 
 
 def _measured(measurement: Measurement) -> str:

@@ -7,20 +7,19 @@ from rich.text import Text
 
 from paddle_operator.api.meta import Key, find_condition
 from paddle_operator.api.names import FAILED
-from paddle_operator.api.paddlejob import PaddleJob, Phase
+from paddle_operator.api.paddlejob import Failure, PaddleJob, Phase
 from paddle_operator.local.logs import log_file
 from paddle_operator.local.support import INSTALL_PADDLE
 from paddle_operator.paddlejob.restarts import used_in_words
 
+from .culprit import Farewell, farewell
 from .lines import verdict
 from .metrics import readable
-from .scene import JobScene
+from .scene import JobScene, process_name
 from .session import End, Result
 from .setback import facts, on_this_machine
-from .tail import last_lines
 from .view import loss_table
 
-SHOWN_LINES = 20
 SHOWN_TRIES = 5
 FAILURE, TIMEOUT, INTERRUPT = 1, 124, 130
 # What a log says, and what helps.
@@ -50,7 +49,7 @@ def report(result: Result, console: Console, logs: Path) -> None:
         if scene.curve:
             console.print(loss_table(scene.curve))
         if job.status.phase == Phase.FAILED:
-            _show_culprit(job, console, logs)
+            _show_culprit(job, scene, console, logs)
 
 
 def _verdict(job: PaddleJob, scene: JobScene, end: End) -> str:
@@ -92,16 +91,18 @@ def _style(job: PaddleJob) -> str:
     )
 
 
-def _show_culprit(job: PaddleJob, console: Console, logs: Path) -> None:
+def _show_culprit(job: PaddleJob, scene: JobScene, console: Console, logs: Path) -> None:
     failure = job.status.failure
     if failure is None or not failure.container:
         return
-    lines = last_lines(
-        log_file(logs, Key(job.metadata.namespace, failure.pod), failure.container), SHOWN_LINES
-    )
-    who = f"{failure.pod} (rank {failure.rank})"
+    pod, rank, said = _farewell(job, failure, scene, logs)
+    lines, who = said.lines, f"{pod} (rank {rank})"
+    if said.local_rank is not None:
+        who = f"{process_name(pod, said.local_rank)} (rank {rank}, local rank {said.local_rank})"
     console.print(
-        f"The last {len(lines)} lines of {who}:" if lines else f"{who} printed nothing.", style="bold"
+        f"The last {len(lines)} lines of {who}:" if lines else f"{who} printed nothing.",
+        style="bold",
+        soft_wrap=True,
     )
     for line in lines:
         console.print(Text(f"  {readable(line)}"), soft_wrap=True)
@@ -109,3 +110,22 @@ def _show_culprit(job: PaddleJob, console: Console, logs: Path) -> None:
     for sign, remedy in REMEDIES.items():
         if sign in text:
             console.print(Text(f"Remedy: {remedy}", style="bold"), soft_wrap=True)
+
+
+def _farewell(
+    job: PaddleJob, failure: Failure, scene: JobScene, logs: Path
+) -> tuple[str, int | None, Farewell]:
+    """Of the pod to blame; but if that one speaks as a victim, of one that does not, if there is any.
+
+    The operator judges by what launchers say, and these see the processes of a pod fail all at once.
+    """
+
+    def said_by(pod: str) -> Farewell:
+        return farewell(log_file(logs, Key(job.metadata.namespace, pod), failure.container))
+
+    said = said_by(failure.pod)
+    if said.is_of_a_victim:
+        for pod in scene.pods:
+            if pod.attempt == failure.attempt and (other := said_by(pod.name)).is_of_a_culprit:
+                return pod.name, pod.rank, other
+    return failure.pod, failure.rank, said

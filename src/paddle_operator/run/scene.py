@@ -14,6 +14,16 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class ProcessScene:
+    """One of several processes that a launcher keeps in a pod."""
+
+    name: str
+    local_rank: int
+    last_line: str
+    latest: Measurement | None
+
+
+@dataclass(frozen=True)
 class PodScene:
     name: str
     role: str
@@ -27,10 +37,15 @@ class PodScene:
     restarts: int
     """In place, of this pod; those of the whole job are the job's."""
     last_line: str
-    """The last line that it printed, as it printed it: may be long, may hold control characters."""
+    """The last line that it printed, as it printed it: may be long, may hold control characters.
+
+    Of several processes, that of the first one; so it is with the measurement.
+    """
     latest: Measurement | None
     attempt: int = 0
     """The job's try that it belongs to: a pod that is made anew keeps its name."""
+    processes: tuple[ProcessScene, ...] = ()
+    """By local rank; none where there is but one."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +61,7 @@ class JobScene:
     """Since it was created; stands still once it has ended."""
     pods: tuple[PodScene, ...]
     curve: tuple[Measurement, ...]
-    """The loss over time, oldest first, of the lowest rank that prints one."""
+    """The loss over time, oldest first, of the lowest rank that prints one, by its first such process."""
     finished: bool
     restarts: int = 0
     """Of the whole job."""
@@ -57,3 +72,7 @@ class JobScene:
 @dataclass(frozen=True)
 class Scene:
     jobs: tuple[JobScene, ...]
+
+
+def process_name(pod: str, local_rank: int) -> str:
+    return f"{pod}:{local_rank}"

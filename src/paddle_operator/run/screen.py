@@ -54,7 +54,7 @@ class PlainScreen:
             # One print for all: a page of its own for each would take longer than the job.
             page = Text()
             for line in lines:
-                page.append(f"{line.pod} | ", prefix_style(line.index)).append(f"{readable(line.text)}\n")
+                page.append(f"{line.source} | ", prefix_style(line.index)).append(f"{readable(line.text)}\n")
             self._print(page, end="")
 
     def close(self) -> None:

@@ -125,8 +125,9 @@ class Session:
             await _first_of(self._killed, 1 / LOOKS_PER_SECOND)
 
     async def _read_to_the_end(self) -> None:
-        while (lines := self.gatherer.read()) and not self._killed.is_set():
-            self._print_logs(lines)
+        before = -1
+        while before != (before := self.gatherer.bytes_read) and not self._killed.is_set():
+            self._print_logs(self.gatherer.read())
             await asyncio.sleep(0)
 
     async def _show(self) -> Scene:

@@ -10,6 +10,7 @@ from paddle_operator.local.logs import begins_a_try
 MOST_BYTES = 1 << 18
 FARTHEST_BEHIND = 16 << 20
 LONGEST_LINE = 1 << 14
+_GAP = "are left out here; --keep DIR keeps the whole log]"
 # A progress bar goes back to the start of its line; each of its states counts as a line.
 _BREAK = re.compile(rb"\r?\n|\r")
 
@@ -17,8 +18,10 @@ _BREAK = re.compile(rb"\r?\n|\r")
 @dataclass
 class Tail:
     path: Path
+    farthest_behind: int | None = FARTHEST_BEHIND
+    """None: nothing is ever left out."""
     last: str = ""
-    _read: int = 0
+    bytes_read: int = 0
     _rest: bytes = field(default=b"")
     _was_complete: bool = False
     """The last line had no break and was told all the same: if one comes now, it is not another line's."""
@@ -31,11 +34,11 @@ class Tail:
         try:
             with self.path.open("rb") as file:
                 skipped = self._skip(file.seek(0, os.SEEK_END))
-                file.seek(self._read)
+                file.seek(self.bytes_read)
                 found = file.read(MOST_BYTES)
         except FileNotFoundError:
             return []
-        self._read += len(found)
+        self.bytes_read += len(found)
         is_end = is_complete and len(found) < MOST_BYTES
         if self._was_complete and found:
             found, self._was_complete = found.removeprefix(b"\n"), False
@@ -49,22 +52,30 @@ class Tail:
 
     def _skip(self, size: int) -> list[str]:
         """Who prints faster than anybody reads is followed at a distance, and that is said."""
-        if size - self._read <= FARTHEST_BEHIND:
+        if self.farthest_behind is None or size - self.bytes_read <= self.farthest_behind:
             return []
-        left_out = size - MOST_BYTES - self._read
-        self._read, self._rest = size - MOST_BYTES, b""
-        return [f"[{left_out / 1e6:.0f} MB are left out here; --keep DIR keeps the whole log]"]
+        left_out = size - MOST_BYTES - self.bytes_read
+        self.bytes_read, self._rest = size - MOST_BYTES, b""
+        return [f"[{left_out / 1e6:.0f} MB {_GAP}"]
+
+
+def is_gap(line: str) -> bool:
+    return line.endswith(_GAP)
 
 
 def last_lines(path: Path, count: int) -> list[str]:
     """The end of a log, of whatever length it is; nothing of an earlier try of the job."""
+    last = lines_at_end(path, count * LONGEST_LINE)[-count:]
+    begin = max((place for place, line in enumerate(last, 1) if begins_a_try(line)), default=0)
+    return last[begin:]
+
+
+def lines_at_end(path: Path, size: int) -> list[str]:
+    """What stands in so many of its last bytes; the first line may be cut."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - count * LONGEST_LINE))
+            file.seek(max(0, path.stat().st_size - size))
             *lines, rest = _BREAK.split(file.read())
     except FileNotFoundError:
         return []
-    whole = [*lines, rest] if rest else lines
-    last = [line[:LONGEST_LINE].decode(errors="replace") for line in whole[-count:]]
-    begin = max((place for place, line in enumerate(last, 1) if begins_a_try(line)), default=0)
-    return last[begin:]
+    return [line[:LONGEST_LINE].decode(errors="replace") for line in (*lines, *filter(None, [rest]))]

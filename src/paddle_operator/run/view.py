@@ -18,7 +18,7 @@ from rich.text import Text
 
 from .curve import Scale, chart, evenly, loss_text, spark
 from .metrics import readable
-from .scene import JobScene, Measurement, PodScene, Scene
+from .scene import JobScene, Measurement, PodScene, ProcessScene, Scene, process_name
 from .setback import facts, on_this_machine
 
 INDENT = 2
@@ -167,12 +167,42 @@ def _duration(seconds: float) -> str:
     return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
+@dataclass(frozen=True)
+class Row:
+    """Of a pod, or of one of its processes; what is the same as in the row above is left out."""
+
+    pod: PodScene
+    process: ProcessScene | None = None
+    names_role: bool = True
+
+    @property
+    def names_pod(self) -> bool:
+        return self.process is None or self.process is self.pod.processes[0]
+
+    @property
+    def rank(self) -> str:
+        rank = str(self.pod.rank)
+        return process_name(rank, self.process.local_rank) if self.process is not None else rank
+
+    @property
+    def said(self) -> PodScene | ProcessScene:
+        return self.process if self.process is not None else self.pod
+
+
 def _pods(pods: Sequence[PodScene], width: int, room: int) -> list[Part]:
+    """With their processes, if there is room for all of them."""
     if not pods or room < 1:
         return []
     shown, others = _most_urgent(_by_role(pods), room - 1, _pod_urgency)
-    table = [Part(_pod_table(shown, width), 1 + len(shown))] if shown else []
+    rows = _rows(shown)
+    if others or len(rows) > room - 1:
+        rows = [Row(pod) for pod in shown]
+    table = [Part(_pod_table(_with_roles_once(rows), width), 1 + len(rows))] if shown else []
     return table + _rest("pods", [pod.state for pod in others], is_all=not shown)
+
+
+def _rows(pods: Sequence[PodScene]) -> list[Row]:
+    return [Row(pod, process) for pod in pods for process in pod.processes or (None,)]
 
 
 def _by_role(pods: Sequence[PodScene]) -> list[PodScene]:
@@ -181,35 +211,41 @@ def _by_role(pods: Sequence[PodScene]) -> list[PodScene]:
     return sorted(pods, key=lambda pod: (roles[pod.role], pod.rank))
 
 
-def _state(pod: PodScene) -> str:
+def _state(row: Row) -> str:
+    pod = row.pod
     return f"{pod.state}: {pod.reason}" if pod.reason else pod.state
 
 
-def _step(pod: PodScene) -> str:
-    return "" if pod.latest is None or pod.latest.step is None else str(pod.latest.step)
+def _step(row: Row) -> str:
+    latest = row.said.latest
+    return "" if latest is None or latest.step is None else str(latest.step)
 
 
-def _loss(pod: PodScene) -> str:
-    return "" if pod.latest is None else loss_text(pod.latest.loss)
+def _loss(row: Row) -> str:
+    return "" if row.said.latest is None else loss_text(row.said.latest.loss)
 
 
 @dataclass(frozen=True)
 class Column:
     title: str
-    text: Callable[[PodScene], str]
-    style: Callable[[PodScene], str] = lambda _: ""
+    text: Callable[[Row], str]
+    style: Callable[[Row], str] = lambda _: ""
     justify: JustifyMethod = "left"
     needs: int = 0  # the narrowest view that has room for it
     widest: int | None = None
+    is_of_pod: bool = False  # the same for all of its processes
+
+    def cell(self, row: Row) -> Text:
+        return _line("" if self.is_of_pod and not row.names_pod else self.text(row), self.style(row))
 
 
-RESTARTS = Column("restarts", lambda pod: str(pod.restarts), justify="right")
-LAST_LINE = Column("last line", lambda pod: pod.last_line, lambda _: "dim", needs=72)
+RESTARTS = Column("restarts", lambda row: str(row.pod.restarts), justify="right", is_of_pod=True)
+LAST_LINE = Column("last line", lambda row: row.said.last_line, lambda _: "dim", needs=72)
 COLUMNS = (
-    Column("role", lambda pod: pod.role),
-    Column("rank", lambda pod: str(pod.rank), justify="right"),
-    Column("address", lambda pod: pod.address, needs=64),
-    Column("state", _state, lambda pod: STYLES.get(pod.state, ""), widest=36),
+    Column("role", lambda row: row.pod.role if row.names_role else ""),
+    Column("rank", lambda row: row.rank, justify="right"),
+    Column("address", lambda row: row.pod.address, needs=64, is_of_pod=True),
+    Column("state", _state, lambda row: STYLES.get(row.pod.state, ""), widest=36, is_of_pod=True),
     RESTARTS,
     Column("step", _step, justify="right", needs=48, widest=12),
     Column("loss", _loss, justify="right", needs=40),
@@ -217,9 +253,9 @@ COLUMNS = (
 )
 
 
-def _pod_table(pods: Sequence[PodScene], width: int) -> Table:
+def _pod_table(rows: Sequence[Row], width: int) -> Table:
     columns = [column for column in COLUMNS if width >= column.needs]
-    if not any(pod.restarts for pod in pods):
+    if not any(row.pod.restarts for row in rows):
         columns.remove(RESTARTS)
     expand = LAST_LINE in columns
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=expand)
@@ -228,23 +264,21 @@ def _pod_table(pods: Sequence[PodScene], width: int) -> Table:
         table.add_column(
             column.title, justify=column.justify, no_wrap=True, max_width=column.widest, ratio=ratio
         )
-    for pod in _with_roles_once(pods):
-        table.add_row(*(_line(column.text(pod), column.style(pod)) for column in columns))
+    for row in rows:
+        table.add_row(*(column.cell(row) for column in columns))
     return table
 
 
-def _with_roles_once(pods: Sequence[PodScene]) -> list[PodScene]:
+def _with_roles_once(rows: Sequence[Row]) -> list[Row]:
     """A role is named where it begins, and not again in each row."""
-    above = ["", *(pod.role for pod in pods)]
-    return [
-        replace(pod, role="") if pod.role == role else pod for pod, role in zip(pods, above, strict=False)
-    ]
+    above = ["", *(row.pod.role for row in rows)]
+    return [replace(row, names_role=row.pod.role != role) for row, role in zip(rows, above, strict=False)]
 
 
 def _curve(job: JobScene, width: int, room: int) -> list[Part]:
     """As much of a chart as the pods leave room for; a row of blocks where that is too little."""
     if room >= ROOM_FOR_CHART:
-        height = min(HIGHEST_CHART, max(LOWEST_CHART, room - len(job.pods) - 2))
+        height = min(HIGHEST_CHART, max(LOWEST_CHART, room - len(_rows(job.pods)) - 2))
         rows = chart(job.curve, min(width - INDENT, WIDEST_CHART), height)
         return [BLANK, *map(_curve_row, rows)] if rows else []
     losses = [one.loss for one in job.curve]
