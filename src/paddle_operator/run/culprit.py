@@ -9,7 +9,7 @@ from paddle_operator.local.logs import begins_a_run, process_logs
 
 from .tail import last_lines, lines_at_end
 
-SHOWN_LINES, FARTHEST_TRACEBACK = 20, 60
+SHOWN_LINES, FARTHEST_TRACEBACK, FARTHEST_SIGN = 20, 60, 200
 _ENOUGH_FOR_ITS_WORDS = 1 << 16
 _FAILED = re.compile(r"Container rank (\d+) status failed cmd ")
 _TRACEBACK = "Traceback (most recent call last):"
@@ -20,25 +20,26 @@ _VICTIM = re.compile(r"gloo/transport/tcp/\w+\.cc|Termination signal")
 
 @dataclass(frozen=True)
 class Farewell:
+    log: Path
     lines: list[str]
     local_rank: int | None = None
     """Of the process, if there are several."""
 
     @property
     def is_of_a_victim(self) -> bool:
-        return any(map(_VICTIM.search, self.lines))
+        return _says(_VICTIM, self.log)
 
     @property
     def is_of_a_culprit(self) -> bool:
-        return not self.is_of_a_victim and any(map(_ERROR.search, self.lines))
+        return not self.is_of_a_victim and _says(_ERROR, self.log)
 
 
 def farewell(log: Path) -> Farewell:
     processes = process_logs(log)
     culprit = _culprit(processes, _named_by_the_launcher(log))
     if culprit is None or not (lines := _last_lines(processes[culprit])):
-        return Farewell(_last_lines(log))
-    return Farewell(lines, culprit if len(processes) > 1 else None)
+        return Farewell(log, _last_lines(log))
+    return Farewell(processes[culprit], lines, culprit if len(processes) > 1 else None)
 
 
 def _named_by_the_launcher(log: Path) -> int | None:
@@ -61,7 +62,7 @@ def _culprit(processes: Mapping[int, Path], named: int | None) -> int | None:
 
 
 def _says(sign: re.Pattern[str], log: Path) -> bool:
-    return any(sign.search(line) for line in _of_this_run(log)[-FARTHEST_TRACEBACK:])
+    return any(sign.search(line) for line in _of_this_run(log)[-FARTHEST_SIGN:])
 
 
 def _of_this_run(log: Path) -> list[str]:
