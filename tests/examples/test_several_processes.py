@@ -1,4 +1,4 @@
-"""Two pods of two processes, with real Paddle: each process is a stream of its own, from its first line to its last."""
+"""Two pods of two processes, with real Paddle: each process is a stream of its own, from end to end."""
 
 import re
 from collections import Counter
