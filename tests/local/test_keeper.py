@@ -398,7 +398,7 @@ async def test_memory_is_empty_and_gone_with_the_container(apart: Bench, target:
 
 
 async def test_a_missing_source_is_said(apart: Bench) -> None:
-    with pytest.raises(CannotStart, match="No such file or directory: /mnt"):
+    with pytest.raises(CannotStart, match="No such file or directory: /no-such-folder-xyz/source"):
         await apart.start("true", mounts=(Mount("/mnt", f"{NEW}/source"),))
 
 

@@ -11,6 +11,7 @@ import pytest
 from local.bench import Laptop, is_missing, powered, remade, until
 
 from paddle_operator.api.resources import Target
+from paddle_operator.local.process import can_isolate
 
 
 @pytest.fixture
@@ -27,6 +28,31 @@ LAUNCHER = (
 def process_logs_of(laptop: Laptop, pod: Target) -> dict[str, str]:
     folder = laptop.folder / "logs" / pod.key.namespace / pod.key.name
     return {path.name: path.read_text() for path in folder.iterdir() if path.name != "paddle.log"}
+
+
+async def test_a_volume_that_hides_our_folders_hides_no_logs(tmp_path: Path) -> None:
+    """As one at /tmp does; and other volumes, whose folders are there too, are mounted all the same."""
+    probe = tmp_path / "probe"
+    probe.mkdir()
+    if not await can_isolate(probe):
+        pytest.skip("this kernel gives us no namespaces")
+    async with powered(Laptop(tmp_path, isolates=True)) as laptop:
+        mounts = [
+            {"name": "over", "mountPath": str(tmp_path)},
+            {"name": "other", "mountPath": "/zzz-no-such-folder"},
+        ]
+        script = f"cd / && ls {tmp_path} && echo hello > /zzz-no-such-folder/file && {LAUNCHER}"
+        container = {
+            **laptop.container(script, volumeMounts=mounts),
+            "workingDir": "/",
+        }
+        volumes = [{"name": one["name"], "emptyDir": {}} for one in mounts]
+        pod = await laptop.create(container, volumes=volumes)
+        await laptop.until_phase(pod, "Succeeded")
+        assert process_logs_of(laptop, pod) == {
+            f"paddle.workerlog.{k}": f"{laptop.marker} says {k}\n" for k in range(2)
+        }
+        assert laptop.log(pod).split() == ["logs", "pods"], "what we have there, and nothing else"
 
 
 @pytest.mark.parametrize("env", [[], [{"name": "PADDLE_LOG_DIR", "value": "/tmp/shared"}]])

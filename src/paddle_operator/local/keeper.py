@@ -15,6 +15,7 @@ import json
 import os
 import select
 import signal
+import stat
 import sys
 from contextlib import suppress
 from typing import Any
@@ -171,18 +172,25 @@ def enter_namespaces() -> None:
 
 def furnish(order: dict[str, Any]) -> None:
     mount(None, "/", None, MS_REC | MS_PRIVATE)
-    volumes: list[str] = []
-    for wanted in sorted(order["mounts"], key=lambda one: one["target"]):
-        target = os.path.join("/", wanted["target"])
-        is_file = bool(wanted["source"]) and not os.path.isdir(wanted["source"])
+    wanted = sorted(order["mounts"], key=lambda one: one["target"])
+    # Opened before anything is mounted: a volume at /tmp hides where those of others are.
+    sources = [os.open(one["source"], os.O_PATH) if one["source"] else None for one in wanted]
+    targets = [os.path.join("/", one["target"]) for one in wanted]
+    volumes = [os.path.join(target, "") for target in targets]
+    for target, source in zip(targets, sources, strict=True):
+        if not os.path.exists(target) and not target.startswith(tuple(volumes)):
+            shadow_parent(target, order["scratch"])
+            make_mount_point(target, source)
+    for one, target, source in zip(wanted, targets, sources, strict=True):
         if not os.path.exists(target):
-            make_mount_point(target, is_file, order["scratch"], volumes)
-        volumes.append(os.path.join(target, ""))
-        if not wanted["source"]:
+            # Within a volume it is made in that volume, as a container runtime does it.
+            make_mount_point(target, source)
+        if source is None:
             mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV)
             continue
-        mount(wanted["source"], target, None, MS_BIND | MS_REC)
-        if wanted["read_only"]:
+        mount(f"/proc/self/fd/{source}", target, None, MS_BIND | MS_REC)
+        os.close(source)
+        if one["read_only"]:
             mount(None, target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | locked_flags(target))
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     name = order["host_name"].encode()
@@ -201,17 +209,16 @@ def locked_flags(target: str) -> int:
     return sum(flag for known, flag in pairs if here & known)
 
 
-def make_mount_point(target: str, is_file: bool, scratch: str, volumes: list[str]) -> None:
-    """The machine has no such path and shall not get one: it is made in a copy that only we see.
+def shadow_parent(target: str, scratch: str) -> None:
+    """The machine has no such path and shall not get one: it is made in a copy that only we see."""
+    parent = os.path.dirname(target)
+    while not os.path.isdir(parent):
+        parent = os.path.dirname(parent)
+    shadow(os.path.realpath(parent), scratch)
 
-    One within a volume is made in that volume, as a container runtime does it.
-    """
-    if not target.startswith(tuple(volumes)):
-        parent = os.path.dirname(target)
-        while not os.path.isdir(parent):
-            parent = os.path.dirname(parent)
-        shadow(os.path.realpath(parent), scratch)
-    if is_file:
+
+def make_mount_point(target: str, source: int | None) -> None:
+    if source is not None and not stat.S_ISDIR(os.fstat(source).st_mode):
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
     else:

@@ -39,7 +39,8 @@ def furnish_launcher(folder: Path, log: Path) -> None:
     The launcher also writes the whole environment there, perhaps with secrets. That is not to be kept, not
     even if somebody kills us; so the folder is another one than that of the logs, and links lead there.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    for one in (folder, log.parent):
+        one.mkdir(parents=True, exist_ok=True)
     for local_rank in range(MOST_PROCESSES):
         link = folder / f"{_PROCESS}.{local_rank}"
         if not link.is_symlink():

@@ -195,13 +195,16 @@ class PodLife:
         By itself that writes into ./log, and pods here share their folders; nor would anybody find it. And
         what a try has printed is not overwritten by the next one before it was shown.
         """
-        folder = self._own_folder / "launcher" / container["name"]
+        folder = self._launcher_folder(container)
         furnish_launcher(folder, self._log(container))
         return {
             TERMINATION_MESSAGE_PATH: str(self._report_file(container)),
-            "PADDLE_LOG_DIR": str(folder.absolute()),
+            "PADDLE_LOG_DIR": str(folder),
             "PADDLE_LOG_OVERWRITE": "0",
         }
+
+    def _launcher_folder(self, container: Manifest) -> Path:
+        return (self._own_folder / "launcher" / str(container["name"])).absolute()
 
     def _log(self, container: Manifest) -> Path:
         return log_file(self.place.logs, self.around.key(self._name), container["name"])
@@ -221,7 +224,7 @@ class PodLife:
 
     def _report_file(self, container: Manifest) -> Path:
         """In place of the file of the container's termination message."""
-        return self._own_folder / f"termination-message-{container['name']}"
+        return self._launcher_folder(container) / "termination-message"
 
     def clear_away(self) -> None:
         """What dies with its pod. Nothing of it runs any more."""
@@ -230,7 +233,11 @@ class PodLife:
     def _mounts(self, container: Manifest) -> tuple[Mount, ...]:
         self.write_hosts()
         hosts = Mount("/etc/hosts", str(self._hosts))
-        return (*self.place.shelf.mounts(container, self.around.pod), hosts)
+        volumes = self.place.shelf.mounts(container, self.around.pod)
+        folders = (self._launcher_folder(container), self._log(container).parent.absolute())
+        # A volume at /tmp, say, would hide them.
+        hidden = [one for one in folders if any(one.is_relative_to(mount.target) for mount in volumes)]
+        return (*volumes, hosts, *(Mount(str(folder), str(folder)) for folder in hidden))
 
     def write_hosts(self) -> None:
         """Into the same file: containers that run see the new names too."""
