@@ -7,6 +7,7 @@ end of that one's log once more, under a heading.
 import re
 from collections import deque
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from paddle_operator.local.logs import begins_a_run
@@ -65,16 +66,19 @@ class Copies:
     def _is_copy(self, line: str) -> bool:
         if self._is_lost:
             return _OWN.search(line) is None
-        if line not in self._expected:
-            self._read_ahead()
-        if line not in self._expected:
-            return False
-        self._expected.remove(line)
-        return True
+        return self._expects(line) or (self._reads_ahead() and self._expects(line))
 
-    def _read_ahead(self) -> None:
+    def _expects(self, line: str) -> bool:
+        place = next((at for at, one in enumerate(islice(self._expected, LOOKS_AHEAD)) if one == line), None)
+        if place is not None:
+            del self._expected[place]
+        return place is not None
+
+    def _reads_ahead(self) -> bool:
+        before = len(self._expected)
         while len(self._expected) < LOOKS_AHEAD and (lines := self._source.new_lines()):
             self._expected += lines
+        return len(self._expected) > before
 
     def _go_on_behind(self, mark: str) -> None:
         """What an earlier launcher did not come to copy, this one does not copy either."""
