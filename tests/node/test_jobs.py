@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,17 @@ class TestExamples:
         cluster.apply(volume(cluster, "checkpoints"))
         there = await results_there(cluster, documents, "checkpoint")
         assert there == here
+
+    async def test_05_leaves_on_its_volume_what_each_process_printed(self, cluster: Cluster) -> None:
+        cluster.world.start_manager()
+        cluster.apply(volume(cluster, "training-logs"), *example("05-several-processes"))
+        finished = await cluster.world.phase("several", "Completed", "Failed")
+        assert finished.status.phase == "Completed", finished.status
+        for rank, local_rank in product(range(2), repeat=2):
+            log = cluster.folder / "several" / f"several-worker-{rank}" / f"workerlog.{local_rank}"
+            text = log.read_text()
+            assert f"process {2 * rank + local_rank} of 4 begins\n" in text
+            assert "done after 100 steps" in text
 
 
 def example(name: str, **variables: str) -> list[dict[str, Any]]:
