@@ -15,6 +15,7 @@ import pytest
 from paddle_operator.api.report import MOST_BYTES, read_report
 
 MODULE = Path(__file__).parents[2] / "module"
+UV = Path(sys.executable).with_name("uv")
 
 
 def play(script: str, *, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -142,7 +143,7 @@ def test_it_is_a_distribution_of_one_file_that_needs_nothing(tmp_path: Path) -> 
         (copied / name).write_bytes((MODULE / name).read_bytes())
     built = tmp_path / "dist"
     options = ["--quiet", "--no-build-isolation", "--offline", "--out-dir", str(built)]
-    subprocess.run(["uv", "build", *options, str(copied)], check=True, timeout=120)
+    subprocess.run([UV, "build", *options, str(copied)], check=True, timeout=120)
     (wheel,), (source,) = built.glob("*.whl"), built.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
