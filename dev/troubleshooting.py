@@ -88,7 +88,14 @@ ENDS = """
 ## The job failed or restarts: look at status.failure.class
 
 Of several pods that ended, one is named as the cause: that whose class comes first here, then the one that
-ended first. Those that only followed are in `status.failure.victims`.
+its peers lost first, then the one that ended first. Those that only followed are in `status.failure.victims`.
+Of several trainers in one pod `status.failure.localRank` is the one, where the end of the log tells it
+([paddlejob.md](paddlejob.md)). An end that may be a consequence is held against nobody for 5 seconds; for a
+minute if all that ended are victims and a pod still seems to run, which may be lost with its node.
+
+A job's only pod is nobody's victim, and neither is one that ends with 241 while no other has ended: its
+launcher stopped its trainers because one of them had failed. Beside others 241 is rather the cause than 250
+or 134, which are those of trainers that lost a peer.
 
 A pod's reason goes before the exit code of its container: a trainer that ran out of memory ends with 137,
 under Paddle's launcher with 247, and is `OOMKilled` all the same. Of a pod that somebody deletes, and whose

@@ -256,6 +256,13 @@ class Failure(Record, frozen=True):
     node: Annotated[str, Meta(description="Where it ran.")] = ""
     container: Annotated[str, Meta(description="The container that ended.")] = ""
     exit_code: Annotated[int | None, Meta(description="How it ended.")] = None
+    local_rank: Annotated[
+        int | None,
+        Meta(
+            description="Which trainer of the pod it was, if Paddle's launcher or its peers have named one.",
+        ),
+    ] = None
+    log: Annotated[str, Meta(description="The log of that trainer, inside the pod: log/workerlog.1.")] = ""
     reason: Annotated[str, Meta(description="One word: Error, OOMKilled, Evicted, PodLost...")] = ""
     kind: Annotated[
         str,

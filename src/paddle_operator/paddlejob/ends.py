@@ -26,6 +26,7 @@ class Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     codes: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     vague: bool = False
+    doubtful: bool = False
     by: str = ""
     counts: Counts = Counts.FAILURE
 
@@ -61,6 +62,7 @@ IN_GENERAL = {
     "image": "of the container",
     "pod": "POD",
     "container": "CONTAINER",
+    "log": "workerlog.*",
 }
 """What sentences may have gaps for, and how these are filled when nothing is known."""
 UNKNOWN = Meaning(
