@@ -99,6 +99,10 @@ def test_an_exit_code_has_a_class_and_a_limit(code: int, kind: str, counts: str)
         ("PodLost", "preempted", "disruption"),
         ("ServerEnded", "code", "failure"),
         ("RestartedAlone", "rendezvous", "failure"),
+        ("PeerGone", "victim", "failure"),
+        ("LostByPeers", "code", "failure"),
+        ("TrainerFailed", "code", "failure"),
+        ("Aborted", "code", "failure"),
     ],
 )
 @pytest.mark.parametrize("code", [None, 1, 137, 143, 247, 250])
@@ -218,6 +222,7 @@ def test_a_row_is_complete(row: Meaning) -> None:
     assert not (row.reasons and row.codes), "reasons are asked before codes: make two rows"
     assert row.by or row in table().waiting
     assert row.codes or not row.unless
+    assert row.kind == "victim" or not row.doubtful
 
 
 @every_row

@@ -325,6 +325,18 @@ def test_victims_of_a_node_that_is_lost_wait_for_it_and_it_is_to_blame() -> None
     assert (failure.rank, failure.kind, failure.victims) == (1, "node", "worker 0,2")
 
 
+@pytest.mark.parametrize(("message", "process"), [(said(1, -9), 1), (said(0, -6), None), ("", None)])
+def test_memory_that_ran_out_is_laid_upon_the_trainer_that_was_killed_and_upon_no_other(
+    message: str, process: int | None
+) -> None:
+    job = job_of(1, 2)
+    state = {"exitCode": 250, "reason": "OOMKilled", "message": message, "finishedAt": NOW.isoformat()}
+    statuses = [{"name": "paddle", "state": {"terminated": state}}]
+    failure = find_failure(make.observed(job, make.pod(job, 0, "Failed", containerStatuses=statuses))).failure
+    assert failure is not None
+    assert (failure.kind, failure.local_rank) == ("OOM", process)
+
+
 def test_a_launcher_that_is_killed_is_the_cause_itself_although_peers_lost_its_trainer() -> None:
     ends = {0: End(250, said(0, -6, lost(0, 1))), 1: End(137, "step=1")}
     failure = blamed(job_of(2, 1), ends)

@@ -41,6 +41,7 @@ ABORTED = "Aborted"
 _BY_OTHER_ENDS = frozenset({PEER_GONE, TRAINER_FAILED, ABORTED})
 # Of a process that a signal ended, a shell says 128 and the signal; the table has rows for these.
 _SIGNALLED, _LAST_SIGNALLED = 128, 192
+_KILLED = -9
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC) - timedelta(days=1)
 UNDER_WAY = frozenset({Verdict.RUNNING, Verdict.STARTING})
@@ -124,7 +125,7 @@ def _failed(seen: Observed, name: str, trainers: Trainers) -> Suspect:
     is_training = bool(broken) and broken[0].name == seen.training_container(name)
     # What was done to the whole pod was done to no trainer of it.
     is_its_own_end = is_training and not (disruption(pod) or pod.status.reason or pod.metadata.terminating)
-    trainer = _trainer_of(trainers, slot.rank, code) if is_its_own_end else None
+    trainer = _trainer_of(trainers, slot.rank, ends[0]) if is_its_own_end else None
     told = _reason_of_trainers(trainers, slot.rank, trainer, code) if is_its_own_end else ""
     reasons = _reasons(pod, ends, told)
     own = trainer.code if trainer is not None else None
@@ -144,11 +145,17 @@ def _failed(seen: Observed, name: str, trainers: Trainers) -> Suspect:
     )
 
 
-def _trainer_of(trainers: Trainers, pod: int, code: int | None) -> Trainer | None:
-    """None if a signal ended the launcher: it took its trainers along, and peers lost all of these."""
+def _trainer_of(trainers: Trainers, pod: int, end: Terminated) -> Trainer | None:
+    """The one that is meant, if it can be the one to which this happened."""
     found = trainers.of_pod(pod)
-    is_signalled = code is not None and _SIGNALLED < code <= _LAST_SIGNALLED
-    return None if found is not None and found.code is None and is_signalled else found
+    if found is None:
+        return None
+    if meaning_of((end.reason,), None) is not UNKNOWN:
+        # The container runtime tells of some process that was killed, memory having run out mostly.
+        return found if found.is_lost or found.code == _KILLED else None
+    # If a signal ended the launcher, it took its trainers along, and peers lost all of these.
+    is_launchers = found.code is None and _SIGNALLED < end.exit_code <= _LAST_SIGNALLED
+    return None if is_launchers else found
 
 
 def _log_of(trainers: Trainers, pod: int, trainer: Trainer | None) -> str:
