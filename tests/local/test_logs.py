@@ -121,3 +121,17 @@ def test_last_words_are_those_of_the_run(log: Path) -> None:
     assert last_words(log, begun_at) == "mine\n"
     add(log, "x" * LAST_WORDS_BYTES)
     assert last_words(log, begun_at) == "x" * LAST_WORDS_BYTES
+
+
+def test_last_words_have_the_ends_of_the_logs_of_several_processes(log: Path) -> None:
+    begun_at = begin_run(log, 0, 0)
+    add(log, "the launcher's\n")
+    add(process_log(log, 0), "zero\n")
+    assert last_words(log, begun_at) == "the launcher's\n", "which it has copied from the only process"
+    add(process_log(log, 1), "x" * 1000 + "one\n")
+    begin_run(log, 1, 0)
+    add(process_log(log, 0), "zero again\n")
+    words = last_words(log, begun_at)
+    assert "\n==> workerlog.0 <==\n\nzero again\n" in words
+    assert words.endswith("\n==> workerlog.1 <==\n\n"), "it has not said anything in this run"
+    assert "one" not in words

@@ -1,7 +1,6 @@
 """What is said at the end of a run."""
 
 import io
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from paddle_operator.api.paddlejob import Failure, PaddleJob
 from paddle_operator.local.logs import log_file, process_log
 from paddle_operator.run.culprit import SHOWN_LINES
 from paddle_operator.run.report import exit_code, report
-from paddle_operator.run.scene import JobScene, Measurement, PodScene, Scene
+from paddle_operator.run.scene import JobScene, Measurement, Scene
 from paddle_operator.run.session import End, Result
 
 CONDITION = "Running (AllPodsRun): 2 pods run"
@@ -212,35 +211,21 @@ def test_the_log_is_that_of_the_container_that_failed(tmp_path: Path) -> None:
     assert said(result(failed({**FAILURE, "container": "early"})), tmp_path)[2:] == ["  of init"]
 
 
-def test_of_several_processes_that_which_failed(tmp_path: Path) -> None:
-    write_log(tmp_path, "Container rank 1 status failed cmd ['t.py'] code 1 log workerlog.1\n")
+@pytest.mark.parametrize(
+    ("local_rank", "shown"),
+    [
+        (1, ["The last 1 lines of resnet-worker-1:1 (rank 1, local rank 1):", "  I am 1"]),
+        (None, ["The last 1 lines of resnet-worker-1 (rank 1):", "  the launcher's words"]),
+    ],
+)
+def test_of_several_processes_that_which_failed_is_shown(
+    tmp_path: Path, local_rank: int | None, shown: list[str]
+) -> None:
+    write_log(tmp_path, "the launcher's words\n")
     for rank in range(2):
         write_process(tmp_path, f"I am {rank}\n", rank)
-    assert said(result(failed()), tmp_path)[1:] == [
-        "The last 1 lines of resnet-worker-1:1 (rank 1, local rank 1):",
-        "  I am 1",
-    ]
-
-
-def test_if_the_pod_to_blame_speaks_as_a_victim_one_is_shown_that_does_not(tmp_path: Path) -> None:
-    """Launchers see the processes of a pod fail all at once, and the operator sees only launchers."""
-    pods = tuple(
-        PodScene(f"resnet-worker-{rank}", "worker", rank, "", "Failed", "", 0, "", None) for rank in range(3)
-    )
-    for pod in pods:
-        write_log(tmp_path, "Container rank 0 status failed cmd ['t.py']\n", pod.name)
-        for rank in range(2):
-            text = "RuntimeError: [gloo/transport/tcp/pair.cc:584] TIMEOUT\n"
-            if (pod.rank, rank) == (2, 1):
-                text = "ValueError: bad data\n"
-            write_process(tmp_path, text, rank, pod.name)
-    found = result(failed())
-    (scene,) = found.scene.jobs
-    found = replace(found, scene=Scene((replace(scene, pods=pods),)))
-    assert said(found, tmp_path)[1:] == [
-        "The last 1 lines of resnet-worker-2:1 (rank 2, local rank 1):",
-        "  ValueError: bad data",
-    ]
+    failure = FAILURE if local_rank is None else {**FAILURE, "localRank": local_rank}
+    assert said(result(failed(failure)), tmp_path)[1:] == shown
 
 
 def test_a_rank_that_printed_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from paddle_operator.api.meta import Key
 
 LAST_WORDS_BYTES = 4096
+LAST_WORDS_OF_A_PROCESS = 400
 MOST_PROCESSES = 64
 """Of a container, as far as their logs are told apart: more than any machine has accelerators."""
 _PROCESS = "workerlog"
@@ -78,7 +79,23 @@ def _write_mark(log: Path, mark: str) -> int:
 
 
 def last_words(log: Path, since: int) -> str:
-    """What a kubelet tells under FallbackToLogsOnError. Here always: the log is the user's own file."""
+    """What a kubelet tells under FallbackToLogsOnError. Here always: the log is the user's own file.
+
+    And the ends of its processes' own logs, under headers as `tail` prints them: the launcher shows one of
+    them, and that may be a victim.
+    """
+    processes = process_logs(log) if len(process_logs(log)) > 1 else {}
+    ends = {rank: _of_last_run(_end(one, 0, LAST_WORDS_OF_A_PROCESS)) for rank, one in processes.items()}
+    told = [f"\n==> {_PROCESS}.{rank} <==\n{end}" for rank, end in ends.items()]
+    return "".join([_end(log, since, LAST_WORDS_BYTES), *told])
+
+
+def _end(log: Path, since: int, most: int) -> str:
     with log.open("rb") as file:
-        file.seek(max(since, file.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
+        file.seek(max(since, file.seek(0, os.SEEK_END) - most))
         return file.read().decode(errors="replace")
+
+
+def _of_last_run(text: str) -> str:
+    *_, last = _MARK.split(text)[::2]
+    return last

@@ -7,12 +7,12 @@ from rich.text import Text
 
 from paddle_operator.api.meta import Key, find_condition
 from paddle_operator.api.names import FAILED
-from paddle_operator.api.paddlejob import Failure, PaddleJob, Phase
-from paddle_operator.local.logs import log_file
+from paddle_operator.api.paddlejob import PaddleJob, Phase
+from paddle_operator.local.logs import log_file, process_logs
 from paddle_operator.local.support import INSTALL_PADDLE
 from paddle_operator.paddlejob.restarts import used_in_words
 
-from .culprit import Farewell, farewell
+from .culprit import farewell
 from .lines import verdict
 from .metrics import readable
 from .scene import JobScene, process_name
@@ -49,7 +49,7 @@ def report(result: Result, console: Console, logs: Path) -> None:
         if scene.curve:
             console.print(loss_table(scene.curve))
         if job.status.phase == Phase.FAILED:
-            _show_culprit(job, scene, console, logs)
+            _show_culprit(job, console, logs)
 
 
 def _verdict(job: PaddleJob, scene: JobScene, end: End) -> str:
@@ -91,14 +91,15 @@ def _style(job: PaddleJob) -> str:
     )
 
 
-def _show_culprit(job: PaddleJob, scene: JobScene, console: Console, logs: Path) -> None:
+def _show_culprit(job: PaddleJob, console: Console, logs: Path) -> None:
     failure = job.status.failure
     if failure is None or not failure.container:
         return
-    pod, rank, said = _farewell(job, failure, scene, logs)
-    lines, who = said.lines, f"{pod} (rank {rank})"
-    if said.local_rank is not None:
-        who = f"{process_name(pod, said.local_rank)} (rank {rank}, local rank {said.local_rank})"
+    log = log_file(logs, Key(job.metadata.namespace, failure.pod), failure.container)
+    lines, who = farewell(log, failure.local_rank), f"{failure.pod} (rank {failure.rank})"
+    if failure.local_rank is not None and len(process_logs(log)) > 1:
+        name = process_name(failure.pod, failure.local_rank)
+        who = f"{name} (rank {failure.rank}, local rank {failure.local_rank})"
     console.print(
         f"The last {len(lines)} lines of {who}:" if lines else f"{who} printed nothing.",
         style="bold",
@@ -110,22 +111,3 @@ def _show_culprit(job: PaddleJob, scene: JobScene, console: Console, logs: Path)
     for sign, remedy in REMEDIES.items():
         if sign in text:
             console.print(Text(f"Remedy: {remedy}", style="bold"), soft_wrap=True)
-
-
-def _farewell(
-    job: PaddleJob, failure: Failure, scene: JobScene, logs: Path
-) -> tuple[str, int | None, Farewell]:
-    """Of the pod to blame; but if that one speaks as a victim, of one that does not, if there is any.
-
-    The operator judges by what launchers say, and these see the processes of a pod fail all at once.
-    """
-
-    def said_by(pod: str) -> Farewell:
-        return farewell(log_file(logs, Key(job.metadata.namespace, pod), failure.container))
-
-    said = said_by(failure.pod)
-    if said.is_of_a_victim:
-        for pod in scene.pods:
-            if pod.attempt == failure.attempt and (other := said_by(pod.name)).is_of_a_culprit:
-                return pod.name, pod.rank, other
-    return failure.pod, failure.rank, said
