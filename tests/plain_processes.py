@@ -52,7 +52,7 @@ def train(
     """Ends the servers when all workers have ended, which is what Paddle leaves to others."""
     environments = _environments(servers, workers)
     logs = [folder / f"{environment['POD_IP']}.log" for environment in environments]
-    with _started([str(python), str(script)], environments, logs, folder) as processes:
+    with started([str(python), str(script)], environments, logs) as processes:
         deadline = time.monotonic() + seconds
         for worker in processes[servers:]:
             worker.wait(max(0.0, deadline - time.monotonic()))
@@ -68,7 +68,7 @@ def _environments(servers: int, workers: int) -> list[dict[str, str]]:
     # `paddle-operator run` takes 127.0 to 127.200; two of these may run side by side, too.
     network = f"127.{random.randrange(201, 255)}.{random.randrange(255)}"
     addresses = [f"{network}.{number}" for number in range(1, servers + workers + 1)]
-    port, gloo_port = _free_ports(2)
+    port, gloo_port = free_ports(2)
     shared = {
         "FLAGS_enable_pir_api": "0",
         "OMP_NUM_THREADS": "1",
@@ -88,7 +88,7 @@ def _environments(servers: int, workers: int) -> list[dict[str, str]]:
     ]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """On all addresses: gloo's rendezvous listens on all."""
     holders = [socket.create_server(("", 0)) for _ in range(count)]
     ports = [holder.getsockname()[1] for holder in holders]
@@ -98,10 +98,12 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def _started(
-    command: Sequence[str], environments: Sequence[dict[str, str]], logs: Sequence[Path], folder: Path
+def started(
+    command: Sequence[str], environments: Sequence[dict[str, str]], logs: Sequence[Path]
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """None is left running, whatever happens: each is a group, as server 0 has a child for the rendezvous."""
+    """Each in the folder of its log. None is left running, whatever happens: each is a group, as server 0 has
+    a child for the rendezvous.
+    """
     processes = []
     try:
         for environment, log in zip(environments, logs, strict=True):
@@ -112,7 +114,7 @@ def _started(
                         env=os.environ | environment,
                         stdout=output,
                         stderr=output,
-                        cwd=folder,
+                        cwd=log.parent,
                         start_new_session=True,
                     )
                 )

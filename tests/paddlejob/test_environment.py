@@ -103,6 +103,13 @@ def test_on_the_host_network_workers_are_told_where_to_meet_because_they_may_sha
     assert "PADDLE_TRAINER_ENDPOINTS" not in told
 
 
+def test_on_the_host_network_workers_with_a_node_each_are_told_all_endpoints() -> None:
+    """Without a launcher fleet.init knows nobody by another name; the launcher counts them right."""
+    told = shared(job_of("Collective", "Host"), "198.18.0.1", "198.18.0.2")
+    assert told["PADDLE_TRAINER_ENDPOINTS"] == "198.18.0.1:35000,198.18.0.2:35020"
+    assert told["PADDLE_MASTER"] == "198.18.0.1:35000"
+
+
 def test_servers_and_workers_are_told_of_the_servers() -> None:
     job = job_of("PS", "PodIP")
     assert own_variables(job, Role.PS, 1) == {

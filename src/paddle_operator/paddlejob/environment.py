@@ -7,7 +7,8 @@ each mode gets a superset that works for every way of starting that is known, fr
     Collective, Single   where to meet and who comes, in three families: everybody's endpoint (Paddle's
                          launcher, scripts without one), PADDLE_MASTER and its kin (the same launcher), and
                          MASTER_ADDR, MASTER_PORT, NNODES, RANK (scripts that delete all of the former)
-    the same on Host     without everybody's endpoint: the launcher would count pods of one node as one
+    the same on Host     where two are on one node, without everybody's endpoint: the launcher would
+                         count them as one
     PS                   the servers' endpoints, and gloo's meeting place at the first server
 """
 
@@ -90,7 +91,8 @@ def shared_variables(job: PaddleJob, endpoints: Mapping[Role, Sequence[Endpoint]
         told |= _about_servers(job, endpoints[Role.PS])
     else:
         told |= _about_the_meeting(workers)
-        if job.on_host_network:
+        if job.on_host_network and len({worker.host for worker in workers}) < len(workers):
+            # The price: fleet.init knows nobody by another name, and without a launcher it trains alone.
             return told
     return told | {"PADDLE_TRAINER_ENDPOINTS": ",".join(map(str, workers))}
 

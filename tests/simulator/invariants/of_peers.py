@@ -78,8 +78,11 @@ def peers_are_told_every_endpoint_in_the_order_of_ranks(change: Change) -> bool:
             "NNODES": count,
             "TRAINER_IP_LIST": expected["PADDLE_TRAINERS"],
         }
-        if not _on_host(job):
+        # Workers that share a node would be counted as one.
+        if len({worker.host for worker in workers}) == len(workers):
             expected["PADDLE_TRAINER_ENDPOINTS"] = listed
+        elif "PADDLE_TRAINER_ENDPOINTS" in config_map["data"]:
+            return False
     if not _on_host(job):
         expected["PADDLE_PORT"] = str(PORT)
     return bool(expected.items() <= config_map["data"].items())
