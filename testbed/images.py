@@ -95,7 +95,9 @@ PADDLE = Image(
     (PADDLE_NAME, "registry.baidubce.com/kuizhiqing/paddle-ubuntu:2.0.0-18.04"),
     Recipe(
         TOP / "images/paddle/Dockerfile",
-        _of_this_repository("requirements-paddle.lock", "examples/*/*.py", "module/paddlejob.py"),
+        _of_this_repository(
+            "requirements-paddle.lock", "examples/*/*.py", "examples/*/*.sh", "module/paddlejob.py"
+        ),
         first_build="2 minutes",
         arguments={"BASE": DEBIAN},
         wheels=("requirements-paddle.lock",),

@@ -19,8 +19,9 @@ import yaml
 pytestmark = pytest.mark.paddle
 
 TOP = Path(__file__).parents[2]
-SINGLE, COLLECTIVE, CHECKPOINT, REPORT = (
-    TOP / "examples" / name for name in ("01-single", "02-collective", "03-checkpoint", "07-report")
+SINGLE, COLLECTIVE, CHECKPOINT, RECIPE, REPORT = (
+    TOP / "examples" / name
+    for name in ("01-single", "02-collective", "03-checkpoint", "06-recipe", "07-report")
 )
 SEED = TOP / "deploy" / "examples" / "resnet.yaml"
 SECONDS = 180.0
@@ -178,6 +179,17 @@ class TestCollective:
         ended = train(SEED, tmp_path, STEPS="10")
         assert len(ended) == 2
         assert result_of(ended).step == 10
+
+
+@pytest.mark.parametrize("intranet", ["PodIP", "Service", "Host"])
+def test_a_recipe_that_deletes_all_of_paddles_variables_learns_what_one_process_learns(
+    tmp_path: Path, intranet: str
+) -> None:
+    ended = train(RECIPE / "job.yaml", tmp_path, "--set", f"spec.intranet={intranet}")
+    assert len(ended) == 2
+    assert all("of 2 begins" in worker.log for worker in ended)
+    expected = alone(RECIPE, "train_recipe.py").done.loss
+    assert lesson_of(ended).loss == pytest.approx(expected, abs=1e-4)
 
 
 class TestCheckpoint:
