@@ -135,6 +135,10 @@ lock: | .venv/bin/uv ## pin the dependencies of pyproject.toml; `make lock UPGRA
 versions: $(environment) ## train with several releases of Paddle, each in an environment of its own; prints a table
 	@$(venv_python) -m dev.versions
 
+.PHONY: launchers
+launchers: $(environment) ## start a training in every way, with several releases of Paddle, in every network; prints a table
+	@PYTHONPATH=tests:. $(venv_python) -m dev.launchers $(WHAT)
+
 .PHONY: picture
 picture: $(environment) ## draw docs/run.svg anew, from a real run
 	@$(venv_python) dev/picture.py examples/02-collective/job.yaml > docs/run.svg.new

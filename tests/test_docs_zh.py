@@ -15,6 +15,7 @@ NAMES = (
     "user-guide",
     "paddlejob",
     "reports",
+    "launchers",
     "configuration",
     "upgrade",
     "troubleshooting",

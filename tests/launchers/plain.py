@@ -30,6 +30,7 @@ SECONDS = 45.0
 # A pod's own view: its peers' names lead to their addresses, and the host is called like the pod.
 _AS_A_POD = 'mount --bind "$HOSTS" /etc/hosts && hostname "$NAME" && exec sh -c "$0"'
 _ISOLATED = ("unshare", "--map-root-user", "--mount", "--uts", "sh", "-c", _AS_A_POD)
+_HOSTFILE = "hostfile"
 
 Environments = list[dict[str, str]]
 
@@ -64,13 +65,14 @@ def go_operator(intranet: str, folder: Path) -> Environments:
     ]
 
 
-def on_two_nodes(_intranet: str, _folder: Path) -> Environments:
+def on_two_nodes(_intranet: str, folder: Path) -> Environments:
     """Ours on the host network, where each pod has a node of its own: no machine of the tests has two."""
     job = make.paddlejob(workers=PODS, intranet="Host", status={"hostPort": _free_block()})
     slots = [Slot(Role.WORKER, rank) for rank in range(PODS)]
     addresses = _addresses()
     endpoints = [Endpoint(host, port_of(job, slot)) for host, slot in zip(addresses, slots, strict=True)]
     told = shared_variables(job, {Role.WORKER: endpoints})
+    (folder / _HOSTFILE).write_text("".join(f"{address}\n" for address in addresses))
     return [
         told
         | {
@@ -96,6 +98,8 @@ def play(
         "SCRIPTS": str(SCRIPTS),
         "RESULTS": str(results),
         "PYTHON": str(python),
+        # Not there under the original operator, which writes none.
+        "HOSTFILE": str(folder / _HOSTFILE),
         "OMP_NUM_THREADS": "1",
         "PYTHONUNBUFFERED": "1",
     }

@@ -1,7 +1,7 @@
 """The ways in which people start a training in the pods of a job, and what each of its processes should see.
 
-A way is a command of the shell. It finds these scripts in $SCRIPTS and Python as $PYTHON; results go to
-$RESULTS. Variables that name no Paddle and no endpoint outlive what recipes delete.
+A way is a command of the shell. It finds these scripts in $SCRIPTS, Python as $PYTHON and a list of addresses
+as $HOSTFILE; results go to $RESULTS. Such names outlive what recipes delete.
 """
 
 import re
@@ -66,9 +66,8 @@ WAYS = (
     Way("recipe's command", f'exec "$PYTHON" "$SCRIPTS/play_cli.py" {_SCRIPT}'),
     Way(
         "hostfile",
-        f"{_DELETE_ALL}exec {_LAUNCH} "
-        f'--master "$(head -n 1 {HOSTFILE}):${{MASTER_PORT:-8080}}" --nnodes "$(grep -c . {HOSTFILE})" '
-        f'--rank "${{RANK:-0}}" {_SCRIPT}',
+        f'{_DELETE_ALL}exec {_LAUNCH} --master "$(head -n 1 "$HOSTFILE"):${{MASTER_PORT:-8080}}" '
+        f'--nnodes "$(grep -c . "$HOSTFILE")" --rank "${{RANK:-0}}" {_SCRIPT}',
         hostfile=True,
     ),
 )
@@ -113,13 +112,12 @@ def manifest(
     **pod: Any,
 ) -> dict[str, Any]:
     """The job that starts so; with more fields of its pods."""
+    variables = {"OMP_NUM_THREADS": "1", "HOSTFILE": HOSTFILE} | variables
     container = {
         "name": "paddle",
         "image": image,
         "command": ["sh", "-c", way.command],
-        "env": [
-            {"name": key, "value": value} for key, value in ({"OMP_NUM_THREADS": "1"} | variables).items()
-        ],
+        "env": [{"name": key, "value": value} for key, value in variables.items()],
         **pod.pop("container", {}),
     }
     metadata: dict[str, Any] = {"name": name}
