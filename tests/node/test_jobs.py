@@ -136,6 +136,12 @@ class TestExamples:
             assert f"process {2 * rank + local_rank} of 4 begins\n" in text
             assert "done after 100 steps" in text
 
+    async def test_06_starts_in_pods_as_it_starts_here(self, cluster: Cluster, tmp_path: Path) -> None:
+        documents = example("06-recipe")
+        here = results_here(documents, EXAMPLES / "06-recipe", tmp_path)
+        there = await results_there(cluster, documents, "recipe")
+        assert float(there[0][1]) == pytest.approx(float(here[0][1]), abs=1e-4)
+
 
 def example(name: str, **variables: str) -> list[dict[str, Any]]:
     """Its documents, with more variables for the training container."""
