@@ -197,6 +197,49 @@ def test_what_another_manager_saw_to_have_failed_is_not_taken_back() -> None:
     assert changes(reconcile(after))["phase"] == "Failed"
 
 
+@pytest.mark.parametrize(
+    ("written", "seen", "expected"),
+    [
+        # A pod never comes back to Pending: whoever sees it there has an older picture.
+        ({"running": 2}, ("Pending", "Pending"), {"running": 2}),
+        ({"running": 1, "pending": 1}, ("Pending", "Pending"), {"running": 1, "pending": 1}),
+        ({"pending": 2}, ("Running", "Pending"), {"running": 1, "pending": 1}),
+        ({"running": 2}, ("Failed", "Pending"), {"failed": 1, "pending": 1}),
+        # That one is not ready any more is no older picture.
+        ({"running": 2}, ("Unknown", "Running"), {"unknown": 1, "running": 1}),
+    ],
+)
+def test_that_a_pod_is_past_pending_is_not_taken_back(
+    written: dict[str, int], seen: tuple[str, ...], expected: dict[str, int]
+) -> None:
+    """Two managers lead, and the watch of one has stopped: they would answer each other without end."""
+    known = make.paddlejob()
+    refs = [reference(make.pod(known, rank)) for rank in (0, 1)]
+    job = make.paddlejob(status={"phase": "Running", "worker": {**written, "replicas": 2, "refs": refs}})
+    pods = [make.pod(job, rank, phase) for rank, phase in enumerate(seen)]
+    told = next_status(make.observed(job, *pods), None).worker
+    assert told is not None
+    counts = {name: getattr(told, name) for name in ("pending", "running", "failed", "unknown")}
+    assert {name: count for name, count in counts.items() if count} == expected
+
+
+@pytest.mark.parametrize(("before", "now", "pending"), [(0, 1, 1), (1, 1, 0), (2, 1, 0)])
+def test_but_for_one_that_was_restarted_with_its_node(before: int, now: int, pending: int) -> None:
+    """Its init containers run once more, and it is Pending until they have. Restarts are not taken back."""
+    job = make.paddlejob(workers=1, pod=make.template(make.container(), restartPolicy="OnFailure"))
+    restarted = [{"name": "paddle", "restartCount": now, "state": {"waiting": {}}}]
+    pod = make.pod(job, 0, containerStatuses=restarted)
+    told = {"running": 1, "restarts": before, "replicas": 1, "refs": [reference(pod)]}
+    known = make.paddlejob(
+        workers=1,
+        pod=make.template(make.container(), restartPolicy="OnFailure"),
+        status={"phase": "Running", "worker": told},
+    )
+    worker = next_status(make.observed(known, pod), None).worker
+    assert worker is not None
+    assert (worker.pending, worker.restarts) == (pending, max(before, now))
+
+
 def test_a_count_that_nobody_can_confirm_does_not_hide_that_the_job_runs() -> None:
     """Whoever wrote it: a user may have sent it along with the job."""
     job = make.paddlejob(status={"phase": "Starting", "worker": {"failed": 1}})

@@ -126,17 +126,22 @@ def _role_status(seen: Observed, role: Role) -> RoleStatus | None:
 
 
 def _has_seen_less(counted: RoleStatus, before: RoleStatus) -> bool:
-    """Than another manager, which wrote it of the same pods: one of them that failed stays so.
+    """Than another manager, which wrote it of the same pods: a watch is late, or speaks no more.
 
-    Where there is a pod that it did not know, or one more that has ended well, it is we who have seen more.
+    A pod that has failed stays so, one that is past Pending does not come back to it, and restarts are not
+    taken back: to write otherwise would be answered, without end. Where there is a pod that it did not know,
+    or one more that has ended, or was restarted (on a node that was, it is Pending once more), it is we who
+    have seen more.
     """
     known = {one.uid for one in before.refs}
     is_of_the_same = all(one.uid in known for one in counted.refs)
-    return (
-        is_of_the_same
-        and before.failed > counted.failed
-        and before.succeeded_ranks == counted.succeeded_ranks
+    is_more = counted.failed > before.failed or counted.restarts > before.restarts
+    is_less = (
+        counted.failed < before.failed
+        or counted.restarts < before.restarts
+        or counted.pending > before.pending
     )
+    return is_of_the_same and is_less and not is_more and before.succeeded_ranks == counted.succeeded_ranks
 
 
 def _reference(pod: Pod) -> PodReference:
