@@ -237,6 +237,23 @@ class TestAFailure:
         await office.run_for(20)
         assert office.times("a") == pytest.approx([0, 0.2, 0.6, 10, 10.2])
 
+    async def test_of_a_kind_of_writes_is_not_forgotten_after_a_turn_without_one(
+        self, office: Office
+    ) -> None:
+        """Else a job that is suspended and resumed meanwhile would ask for the same in haste once more."""
+        office.cluster.fail("create", "a-0", *(Unreachable("down") for _ in range(4)))
+        office.decide = lambda thing: Plan() if len(office.turns) == 4 else make_pod(thing)
+        office.script([config_map("a")], 5.0, modified(config_map("a", 9)))
+        await office.run_for(10)
+        assert office.times("a")[:6] == pytest.approx([0, 0.2, 0.6, 1.4, 5, 5 + 1.6])
+
+    async def test_of_a_kind_of_writes_is_forgotten_once_one_is_done(self, office: Office) -> None:
+        office.cluster.fail("create", "a-0", *(Unreachable("down") for _ in range(3)))
+        office.decide = make_pod
+        office.script([config_map("a")])
+        await office.run_for(2)
+        assert not office.queue._failures
+
     async def test_of_a_look_at_the_cluster_is_tried_again(self, office: Office) -> None:
         async def gather(thing: ConfigMap, memory: Recollection) -> ConfigMap:
             await office._gather(thing, memory)

@@ -101,6 +101,16 @@ async def test_failures_double_the_delay_up_to_a_minute_and_a_success_starts_afr
     assert queue.retry(A) == 0.2
 
 
+async def test_failures_of_long_ago_are_forgotten_also_without_a_success() -> None:
+    queue = KeyQueue()
+    for _ in range(9):
+        queue.retry(A)
+    await asyncio.sleep(LONGEST_RETRY_SECONDS)
+    assert queue.retry(A) == 60
+    await asyncio.sleep(2 * LONGEST_RETRY_SECONDS + 1)
+    assert queue.retry(A) == 0.2
+
+
 async def test_one_key_fails_and_another_is_not_delayed() -> None:
     queue = KeyQueue()
     for _ in range(10):

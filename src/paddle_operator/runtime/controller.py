@@ -44,6 +44,8 @@ class Recollection:
 
     refusals: tuple[Refusal, ...] = ()
     failures: int = 0
+    failing: frozenset[str] = frozenset()
+    """Kinds of actions that failed, and of which none has been carried out since."""
     status_written_at: datetime | None = None
     gate_shut_since: float | None = None
 
@@ -147,6 +149,7 @@ class Controller(Generic[P, O]):
         self._memory[uid] = Recollection(
             refusals=outcome.refusals or troubles,
             failures=failures,
+            failing=(memory.failing - outcome.done) | outcome.failing,
             status_written_at=self._now() if outcome.wrote_status else memory.status_written_at,
         )
         self._schedule(key, uid, plan, outcome)
@@ -164,7 +167,9 @@ class Controller(Generic[P, O]):
 
     def _schedule(self, key: Key, uid: str, plan: Plan, outcome: Outcome) -> None:
         if outcome.complete:
-            self._queue.succeeded(key)
+            if not self._memory[uid].failing:
+                # A turn that did not ask for what had failed says nothing of it: the back-off goes on.
+                self._queue.succeeded(key)
             if self._gate.behind(uid):
                 # What we wrote comes back and brings a turn with it, unless the watch is broken.
                 self._queue.add(key, GATE_LOOK_SECONDS)

@@ -47,6 +47,10 @@ class Outcome:
     """The creates behind an error that may pass; if it does not, they are as good as refused."""
     failed_step: str = field(default="", compare=False)
     """What was being done, and how far it came: for the log."""
+    failing: frozenset[str] = field(default=frozenset(), compare=False)
+    """The kinds of actions that met a refusal or an error."""
+    done: frozenset[str] = field(default=frozenset(), compare=False)
+    """The kinds of actions of the steps that went through."""
 
     @property
     def complete(self) -> bool:
@@ -71,6 +75,7 @@ class Executor:
 
     async def execute(self, plan: Plan, owner_uid: str) -> Outcome:
         wrote_status = False
+        done: frozenset[str] = frozenset()
         for step in plan.steps:
             run = _StepRun(step)
             # A group, so that no action outlives the turn that sent it, whatever another one raises. As many
@@ -80,9 +85,10 @@ class Executor:
                     tasks.create_task(self._work_off(owner_uid, run))
             wrote_status = wrote_status or run.wrote_status
             if run.failed:
-                return run.outcome(wrote_status=wrote_status)
+                return run.outcome(wrote_status=wrote_status, done=done)
+            done |= {_kind(action) for action in step}
             _report(step)
-        return Outcome(wrote_status)
+        return Outcome(wrote_status, done=done)
 
     async def _work_off(self, owner_uid: str, run: "_StepRun") -> None:
         for action in run.actions:
@@ -104,10 +110,10 @@ class Executor:
                     resume_at = asyncio.get_running_loop().time() + error.retry_after_seconds
                     self._resume_at = max(self._resume_at, resume_at)
                     if last:
-                        run.errors.append(error)
+                        run.met(action, error)
                     continue
                 except ApiError as error:
-                    run.errors.append(error)
+                    run.met(action, error)
                     if isinstance(action, Create):
                         run.troubles.append(_refusal(action, error))
                     return
@@ -115,6 +121,7 @@ class Executor:
             run.wrote_status = run.wrote_status or isinstance(action, SetStatus)
             if refusal is not None:
                 run.refusals.append(refusal)
+                run.failing.add(_kind(action))
             return
 
     async def _wait_if_throttled(self) -> None:
@@ -226,13 +233,19 @@ class _StepRun:
         self.errors: list[ApiError] = []
         self.refusals: list[Refusal] = []
         self.troubles: list[Refusal] = []
+        self.failing: set[str] = set()
+
+    def met(self, action: Action, error: ApiError) -> None:
+        self.errors.append(error)
+        if not isinstance(error, Conflict):
+            self.failing.add(_kind(action))
 
     @property
     def failed(self) -> bool:
         return bool(self.errors or self.refusals)
 
-    def outcome(self, *, wrote_status: bool) -> Outcome:
-        done = self.sent - len(self.refusals)
+    def outcome(self, *, wrote_status: bool, done: frozenset[str]) -> Outcome:
+        sent_well = self.sent - len(self.refusals)
         real = [error for error in self.errors if not isinstance(error, Conflict)]
         return Outcome(
             wrote_status=wrote_status,
@@ -240,7 +253,9 @@ class _StepRun:
             outdated=bool(self.errors) and not real,
             error=next(iter(real), None),
             troubles=tuple(self.troubles),
-            failed_step=f"{_described(self.step[0])}: {done} of {len(self.step)} done",
+            failed_step=f"{_described(self.step[0])}: {sent_well} of {len(self.step)} done",
+            failing=frozenset(self.failing),
+            done=done,
         )
 
 
@@ -255,6 +270,11 @@ def _report(step: Step) -> None:
             log.info(event.reason, message=event.message)
     for what, count in Counter(_described(one) for one in step if not isinstance(one, Emit)).items():
         log.info(what, **({"count": count} if count > 1 else {}))
+
+
+def _kind(action: Action) -> str:
+    """Where one fails, others of its kind will: what a status says does not matter."""
+    return "set status" if isinstance(action, SetStatus) else _described(action)
 
 
 def _described(action: Action) -> str:

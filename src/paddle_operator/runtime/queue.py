@@ -16,6 +16,8 @@ from paddle_operator.api.meta import Key
 PAUSE_SECONDS = 0.05
 FIRST_RETRY_SECONDS = 0.2
 LONGEST_RETRY_SECONDS = 60.0
+# Longer than two failures of one back-off are apart: what failed so long ago is another story.
+FAILURE_LASTS_SECONDS = 2 * LONGEST_RETRY_SECONDS
 LONGEST_HOLD_SECONDS = 1.0
 SPARE_ENTRIES = 64
 # Clocks tick: to wait for less than a tick would be to wait without time going on, for ever.
@@ -34,7 +36,8 @@ class KeyQueue:
         self._due: dict[Key, float] = {}
         self._taken: set[Key] = set()
         self._not_before: dict[Key, float] = {}
-        self._failures: dict[Key, int] = {}
+        self._failures: dict[Key, tuple[int, float]] = {}
+        """How many, and when the last one was."""
         self._gone: set[Key] = set()
         self._changed = asyncio.Event()
         self._one_waits = asyncio.Lock()
@@ -61,8 +64,10 @@ class KeyQueue:
 
     def retry(self, key: Key) -> float:
         """Ask for a turn after a failure; returns the delay, which doubles up to a minute."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
+        failures, last = self._failures.get(key, (0, 0.0))
+        if _now() - last > FAILURE_LASTS_SECONDS:
+            failures = 0
+        self._failures[key] = failures + 1, _now()
         delay = min(FIRST_RETRY_SECONDS * 2.0 ** min(failures, 16), LONGEST_RETRY_SECONDS)
         # News is held back for a second at most: it may be what mends the failure.
         self._not_before[key] = _now() + min(delay, LONGEST_HOLD_SECONDS)
