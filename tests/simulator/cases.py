@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paddle_operator.api.meta import Manifest
+from paddle_operator.api.names import ADDRESS_CHANGED
 from paddle_operator.api.resources import PADDLE_JOBS
 from simulator.deeds import DEEDS, OUT_OF_SIGHT, TRIES, Deed, called
 from simulator.faults import Faults, Interference, RefusedFor, SecondLeader
@@ -125,7 +126,7 @@ def different(life: Life, case: Case) -> Iterable[str]:
         return [f"{name} is left" for name in life.jobs if name == life.workload.name]
     found, wanted = (
         {name: _sorted(_without(one, {*_names_but(name, life, case)})) for name, one in end.items()}
-        for end in (end_of(life), calm(life.workload).end)
+        for end in (end_of(life), calm(life.workload.without_tries(broken_off_in(life))).end)
     )
     if case.ends_before_all_is_made:
         return differences(_reasons(found), _reasons(wanted))
@@ -150,10 +151,8 @@ def _reasons(end: Manifest) -> Manifest:
 def _names_but(name: str, life: Life, case: Case) -> Iterator[str]:
     """Of fields of the object of that name."""
     but = [deed.but for deed in case.deeds]
-    if any(
-        one.invariant is no_container_starts_with_the_map_of_another_job for one in life.witness.violations
-    ):
-        # Who has read a wrong list begins anew.
+    if _has_read_a_wrong_list(life):
+        # Who has begins anew.
         but.append(TRIES)
     for fields_but in but:
         yield from fields_but.get(name, ())
@@ -165,6 +164,29 @@ def _names_but(name: str, life: Life, case: Case) -> Iterator[str]:
     if case.faults.of(SecondLeader) and not case.schedule.is_calm and name.startswith(PADDLE_JOBS.plural):
         # Who has seen less says less about it.
         yield from ("node", "message", "conditions")
+
+
+def _has_read_a_wrong_list(life: Life) -> bool:
+    return any(
+        one.invariant is no_container_starts_with_the_map_of_another_job for one in life.witness.violations
+    )
+
+
+def broken_off_in(life: Life) -> frozenset[int]:
+    """Tries that the operator broke off because somebody had read a list that another leader made too late.
+
+    How their pods were to end, by the workload, they never did: a calm life that knows nothing of these
+    tries is the one that this life is to be measured by.
+    """
+    if not _has_read_a_wrong_list(life):
+        return frozenset()
+    jobs = [change.entry.after for change in life.witness.changes if change.entry.resource == PADDLE_JOBS]
+    failures = (
+        job.get("status", {}).get("failure", {})
+        for job in jobs
+        if job is not None and job["metadata"]["name"] == life.workload.name
+    )
+    return frozenset(one.get("attempt", 0) for one in failures if one.get("reason") == ADDRESS_CHANGED)
 
 
 def _without(part: Any, names: set[str]) -> Any:

@@ -7,8 +7,8 @@ crashed manager is followed by another on the same store with empty caches, as a
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -73,6 +73,22 @@ class Workload:
     def has_deadline(self) -> bool:
         policy = self.manifest["spec"].get("runPolicy", {})
         return not policy.keys().isdisjoint({"activeDeadlineSeconds", "startDeadlineSeconds"})
+
+    def without_tries(self, tries: Collection[int]) -> "Workload":
+        """The pods end in the others as they do in this one; the same object if that is no other life."""
+        parts = {"exit_codes": self.exit_codes, "run_seconds": self.run_seconds}
+        left = {
+            part: {name: _left_of(one, tries) for name, one in planned.items()}
+            for part, planned in parts.items()
+        }
+        return self if left == parts else replace(self, **left)  # type: ignore[arg-type]
+
+
+def _left_of(planned: object, tries: Collection[int]) -> object:
+    """The last is for all that follow."""
+    if not isinstance(planned, Sequence):
+        return planned
+    return (*(one for number, one in enumerate(planned[:-1]) if number not in tries), planned[-1])
 
 
 @dataclass(frozen=True)
