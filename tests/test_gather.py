@@ -107,3 +107,20 @@ async def test_nor_is_a_map_gone_for_which_pods_were_woken() -> None:
     woken = make.pod(job, metadata={"annotations": {ANNOTATION_NUDGE: f"1 {NOW.isoformat()}"}})
     map_of_job = make.config_map(job, labels={})
     assert (await gathered(job, woken, stored=(map_of_job, woken))).config_map == map_of_job
+
+
+def on_host(name: str, uid: str, **fields: Any) -> PaddleJob:
+    job = {"intranet": "Host", "status": {"hostPort": 35000}, **fields}
+    return make.paddlejob(name, uid=uid, **job)
+
+
+async def test_ports_that_an_older_job_seems_to_have_too_are_asked_for() -> None:
+    """It may have ended, and we have not heard."""
+    mine, other = on_host("resnet", "b"), on_host("bert", "a")
+    ended = on_host("bert", "a", status={"hostPort": 35000, "phase": "Completed"})
+    for stored, holder in (((other,), "team/bert"), ((ended,), ""), ((), "")):
+        manager = PaddleJobManager(Server(*stored), "team", now=lambda: NOW)  # type: ignore[arg-type]
+        for one in (mine, other):
+            manager._jobs.store.put(one)
+        assert (await manager._gather(mine, Recollection())).ports_are_of == holder
+        assert (await manager._gather(other, Recollection())).ports_are_of == ""

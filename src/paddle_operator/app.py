@@ -60,6 +60,9 @@ class Neighbours:
         """Of all namespaces, but those that are not for us to see: there the scheduler sees to the ports."""
         if not all(informer.synced.is_set() or informer.is_refused for informer in self.jobs):
             raise Unreachable("ports of nodes are given out once the jobs of all namespaces are known")
+        return self.known_host_jobs()
+
+    def known_host_jobs(self) -> Iterator[PaddleJob]:
         for informer in self.jobs:
             yield from (job for job in informer.store if job.on_host_network and not job.status.finished)
 
@@ -181,6 +184,8 @@ class PaddleJobManager:
         if ports.are_due(seen) and not (not_served(job) or spec_problems(job)):
             free = self._neighbours.promises.to(job, self._neighbours.live_host_jobs())
             seen = replace(seen, free_host_port=free)
+        if ports.may_give_way(seen):
+            seen = replace(seen, ports_are_of=await self._holder_of_ports_of(job))
         seen = await self._with_missing_config_maps(seen)
         if job.status.finished or job.metadata.terminating:
             return seen
@@ -189,6 +194,14 @@ class PaddleJobManager:
         for question in (late_for_a_deadline(seen), unconfirmed_workers(seen)):
             seen = await self._with_answers(seen, question)
         return seen
+
+    async def _holder_of_ports_of(self, job: PaddleJob) -> str:
+        """Asked for by name before it costs a try: it may have ended, and we have not heard."""
+        for one in [*ports.older_holders(job, self._neighbours.known_host_jobs())]:
+            newest = await self._look_up(PADDLE_JOBS, one.metadata.key)
+            if newest is not None and newest.uid == one.uid and ports.holds_before(newest, job):
+                return str(one.metadata.key)
+        return ""
 
     async def _as_new_as(self, job: PaddleJob, children: Iterable[KubeObject]) -> PaddleJob:
         """One of them may be of a try that our picture of the job does not know yet."""

@@ -14,7 +14,7 @@ from paddle_operator.api.names import CREATED
 from paddle_operator.api.resources import PADDLE_JOBS, PODS, Target
 from paddle_operator.cluster import NotFound
 from paddle_operator.memory.cluster import MemoryCluster
-from simulator.history import NAMESPACE, TrueHistory, attempt_of, key_of, owner_of, trains
+from simulator.history import NAMESPACE, TrueHistory, key_of, owner_of, trains
 from simulator.kubelet import Kubelet, disrupted
 
 
@@ -68,7 +68,7 @@ def all_run(attempt: int) -> Callable[[Stage], bool]:
     """All pods of a try have begun; how they were counted does not matter."""
 
     def holds(stage: Stage) -> bool:
-        pods = [pod for pod in stage.pods if attempt_of(pod) == attempt]
+        pods = [pod for pod in stage.pods if stage.history.objects.try_of(pod) == attempt]
         spec = stage.job["spec"]
         wanted = sum(spec.get(role, {"replicas": 0})["replicas"] for role in ("ps", "worker"))
         return len(pods) == wanted and all(pod["metadata"]["uid"] in stage.kubelet.started for pod in pods)

@@ -151,8 +151,8 @@ def _reasons(end: Manifest) -> Manifest:
 def _names_but(name: str, life: Life, case: Case) -> Iterator[str]:
     """Of fields of the object of that name."""
     but = [deed.but for deed in case.deeds]
-    if _has_read_a_wrong_list(life):
-        # Who has begins anew.
+    if _has_read_a_wrong_list(life) or any(life.history.objects.given_up.values()):
+        # Who has, or gives its ports to another job, begins anew.
         but.append(TRIES)
     for fields_but in but:
         yield from fields_but.get(name, ())

@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 
 from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.names import COMPLETED, FAILED, LABEL_ATTEMPT
-from paddle_operator.api.resources import PADDLE_JOBS, AnyResource
+from paddle_operator.api.resources import PADDLE_JOBS, PODS, AnyResource
 from paddle_operator.memory.history import Entry, History
 
 NAMESPACE = "team"
+PORTS_OF_A_POD = 20
 FINAL = {COMPLETED, FAILED}
 EPOCH = datetime(2026, 11, 18, tzinfo=UTC)
 
@@ -28,6 +29,8 @@ class Objects(dict[tuple[AnyResource, Key], Manifest]):
         """UIDs of controllers, by the UID of what they own."""
         self.slots: dict[str, set[tuple[str, int]]] = defaultdict(set)
         """Of a job, by its UID, all that it ever asked for."""
+        self.given_up: dict[str, set[int]] = defaultdict(set)
+        """Of a job, by its UID, the tries in which nobody began, as an older job had the same ports."""
 
     def apply(self, entry: Entry) -> None:
         if entry.after is None:
@@ -39,6 +42,57 @@ class Objects(dict[tuple[AnyResource, Key], Manifest]):
         self.owners[uid] = owner_of(entry.after)
         if entry.resource == PADDLE_JOBS:
             self.slots[uid].update(slots_of(entry.after))
+            if gives_way(entry, self):
+                self.given_up[uid].add(_try_of(entry.before))
+
+    def try_of(self, child: Manifest) -> int:
+        """The try that it was made for, of those in which somebody could begin."""
+        attempt = attempt_of(child)
+        return attempt - sum(one < attempt for one in self.given_up[owner_of(child)])
+
+
+def gives_way(entry: Entry, objects: Objects) -> bool:
+    """A job on the host network begins anew on other ports: an older one has some of its own.
+
+    Two managers that lead at once have given them out; and not all of its pods have found a node.
+    """
+    before, after = entry.before, entry.after
+    if entry.resource != PADDLE_JOBS or before is None or after is None:
+        return False
+    is_moved = bool(before.get("status", {}).get("hostPort")) and "hostPort" not in after["status"]
+    rivals = [
+        one for (kind, _), one in objects.items() if kind == PADDLE_JOBS and _age_of(one) < _age_of(before)
+    ]
+    return (
+        is_moved
+        and _try_of(after) == _try_of(before) + 1
+        and any(_share_ports(one, before) for one in rivals if one["status"].get("phase") not in FINAL)
+        and _has_no_place(before, objects)
+    )
+
+
+def _has_no_place(job: Manifest, objects: Objects) -> bool:
+    """Somebody waits for a node: so nobody has begun."""
+    pods = [
+        one
+        for (kind, _), one in objects.items()
+        if kind == PODS and owner_of(one) == job["metadata"]["uid"] and attempt_of(one) == _try_of(job)
+    ]
+    return sum("nodeName" in pod["spec"] for pod in pods) < len(slots_of(job))
+
+
+def _share_ports(one: Manifest, other: Manifest) -> bool:
+    first, second = (job.get("status", {}).get("hostPort", 0) for job in (one, other))
+    ends = (first + PORTS_OF_A_POD * len(slots_of(one)), second + PORTS_OF_A_POD * len(slots_of(other)))
+    return bool(first and second) and max(first, second) < min(ends)
+
+
+def _age_of(job: Manifest) -> tuple[str, str]:
+    return job["metadata"]["creationTimestamp"], job["metadata"]["uid"]
+
+
+def _try_of(job: Manifest | None) -> int:
+    return int((job or {}).get("status", {}).get("attempt", 0))
 
 
 def now() -> datetime:

@@ -13,6 +13,8 @@ from paddle_operator.memory.cluster import MemoryCluster
 from simulator.history import TrueHistory, attempt_of, key_of, now, owner_of, trains, variables_of
 from simulator.schedule import NODE, Schedule, Steady
 
+T = TypeVar("T", int, float)
+
 # A real one looks again after 10 to 15 s for a config map that it did not find.
 LOOK_AGAIN_SECONDS = 12.0
 RUN_SECONDS = 5.0
@@ -53,7 +55,7 @@ class Kubelet:
     memory: MemoryCluster
     history: TrueHistory
     exit_codes: Mapping[str, int | Sequence[int]]
-    """By the pod's name; of several, one for each try, and the last for all that follow."""
+    """By the pod's name; of several, one for each try in which it could begin, and the last for all after."""
     run_seconds: Mapping[str, float | Sequence[float]]
     in_place: Mapping[str, int] = field(default_factory=dict)
     """How often containers of a pod fail and are restarted, in the first try."""
@@ -163,7 +165,7 @@ class Kubelet:
             for pod in pods:
                 serves = variables_of(pod)["TRAINING_ROLE"] == "PSERVER"
                 usual = inf if serves else RUN_SECONDS
-                if (seconds := _in_try(self.run_seconds.get(pod["metadata"]["name"], usual), pod)) < inf:
+                if (seconds := self._in_try(self.run_seconds.get(pod["metadata"]["name"], usual), pod)) < inf:
                     self._due[pod["metadata"]["uid"]] = _now() + seconds
 
     def _is_found(self, host: str, peers: Iterable[Manifest]) -> bool:
@@ -179,8 +181,9 @@ class Kubelet:
         )
 
     async def _end(self, pod: Manifest) -> None:
-        code = _in_try(self.exit_codes.get(pod["metadata"]["name"], 0), pod)
-        if self._restarts(pod) < self.in_place.get(pod["metadata"]["name"], 0) and not attempt_of(pod):
+        code = self._in_try(self.exit_codes.get(pod["metadata"]["name"], 0), pod)
+        is_first = not self.history.objects.try_of(pod)
+        if self._restarts(pod) < self.in_place.get(pod["metadata"]["name"], 0) and is_first:
             # Servers have forgotten a worker that comes back: it waits for ever.
             told = self.started[pod["metadata"]["uid"]].told
             seconds = inf if "PADDLE_PSERVERS_IP_PORT_LIST" in told else RUN_SECONDS
@@ -199,6 +202,11 @@ class Kubelet:
     async def kill_for_memory(self, pod: Manifest) -> None:
         self._due.pop(pod["metadata"]["uid"], None)
         await self._report(pod, "Failed", _killed("OOMKilled"))
+
+    def _in_try(self, planned: T | Sequence[T], pod: Manifest) -> T:
+        if not isinstance(planned, Sequence):
+            return planned
+        return planned[min(self.history.objects.try_of(pod), len(planned) - 1)]
 
     def _restarts(self, pod: Manifest) -> int:
         count: int = pod["status"]["containerStatuses"][0].get("restartCount", 0)
@@ -229,15 +237,6 @@ class Kubelet:
         }
         target = Target(PODS, key_of(pod), pod["metadata"]["uid"])
         await self.memory.patch(target, {"status": status}, subresource="status")
-
-
-T = TypeVar("T", int, float)
-
-
-def _in_try(planned: T | Sequence[T], pod: Manifest) -> T:
-    if not isinstance(planned, Sequence):
-        return planned
-    return planned[min(attempt_of(pod), len(planned) - 1)]
 
 
 def _killed(reason: str) -> Manifest:

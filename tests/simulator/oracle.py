@@ -12,8 +12,7 @@ from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import ANNOTATION_NUDGE, ANNOTATION_PEERS, RESTARTING, RUNNING
 from paddle_operator.api.paddlejob import Role
 from paddle_operator.api.resources import EVENTS, PODS, AnyResource
-from simulator.history import owner_of, slots_of
-from simulator.invariants.of_peers import PORTS_OF_A_POD
+from simulator.history import PORTS_OF_A_POD, owner_of, slots_of
 from simulator.kubelet import NODE_ADDRESS
 from simulator.life import Life, Workload, live
 from simulator.workloads import ALL

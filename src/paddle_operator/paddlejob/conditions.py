@@ -21,6 +21,7 @@ from paddle_operator.api.names import (
     POD_STUCK,
     PODS_CREATED,
     PODS_START,
+    PORTS_TAKEN,
     RESTARTED_ALONE,
     RESTARTED_TOO_OFTEN,
     RESTARTING,
@@ -167,6 +168,13 @@ def on_resizing(seen: Observed) -> Conditions:
     said.end(RUNNING, RESTARTING, "all pods are made anew")
     said.end(RESTARTING, RESUMED, "the job was suspended")
     said.say(SUSPENDED, "False", RESUMED, f"the job goes on with {len(seen.slots)} pods")
+    return said.all
+
+
+def on_giving_way(seen: Observed) -> Conditions:
+    said = _Said(seen)
+    told = f"job {seen.ports_are_of} has ports of this one; its pods, of which none has begun, are made anew"
+    said.say(CREATED, "False", PORTS_TAKEN, f"{told} on others")
     return said.all
 
 

@@ -61,6 +61,8 @@ class Observed:
     """The config map with the job's name, whoever made it."""
     free_host_port: int = 0
     """Where a Host job that has no ports yet can have them; 0: nowhere."""
+    ports_are_of: str = ""
+    """An older live job that has some of the ports of this one: two managers gave them out at once."""
     settings: Settings = NO_SETTINGS
     refusals: tuple[Refusal, ...] = ()
     """What the server turned down in the pass before."""

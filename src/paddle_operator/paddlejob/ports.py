@@ -1,6 +1,7 @@
 """Host mode: which ports a job has, 20 for each of its pods, written to its status before the first pod."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -8,6 +9,12 @@ from paddle_operator.api.names import ANNOTATION_PORT, HOST_PORTS, PORTS_PER_POD
 from paddle_operator.api.paddlejob import PaddleJob, PaddleJobStatus, Phase
 
 from .observed import Observed
+from .restarts import next_attempt
+
+# Nothing tells a job that another one was given its ports: it looks now and then, for as long as it waits.
+LOOK_AFTER = timedelta(seconds=10)
+LOOK_AFTER_SHARE_OF_WAIT = 0.5
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def ports_needed(job: PaddleJob) -> int:
@@ -75,3 +82,46 @@ def with_ports(seen: Observed) -> PaddleJobStatus:
     job = seen.job
     phase = job.status.phase or Phase.PENDING
     return msgspec.structs.replace(job.status, host_port=seen.free_host_port, phase=phase, mode=job.spec.mode)
+
+
+def may_give_way(seen: Observed) -> bool:
+    """Its pods wait for a node, and none has met another: to begin anew on other ports costs nobody's work.
+
+    Of two managers that lead at once each may give the same ports to another job, as each writes another
+    status. Where there are few nodes, some pods of each job take a place, and the jobs wait for each other
+    for ever. A job that names its port itself has it all the same.
+    """
+    job = seen.job
+    is_idle = job.run_policy.suspend or job.status.finished or job.metadata.terminating
+    names_it = ANNOTATION_PORT in job.metadata.annotations
+    if is_idle or names_it or not (job.on_host_network and job.status.host_port):
+        return False
+    waits = bool(seen.missing) or any(not pod.spec.node_name for pod in seen.own.values())
+    return waits and not seen.leftovers and not seen.peers_are_told
+
+
+def older_holders(job: PaddleJob, live: Iterable[PaddleJob]) -> Iterator[PaddleJob]:
+    """Those that keep the ports which they share with this job; it is the younger one that gives way."""
+    return (one for one in live if holds_before(one, job))
+
+
+def holds_before(one: PaddleJob, job: PaddleJob) -> bool:
+    mine, others = _block(job, job.status.host_port), _block(one, one.status.host_port)
+    shared = range(max(mine.start, others.start), min(mine.stop, others.stop))
+    return not one.status.finished and bool(shared) and _age(one) < _age(job)
+
+
+def _age(job: PaddleJob) -> tuple[datetime, str]:
+    return job.metadata.creation_timestamp or _LONG_AGO, job.uid
+
+
+def give_way(seen: Observed) -> PaddleJobStatus:
+    """A new try, as pods have the ports that they were made with; nobody is to blame for it."""
+    return msgspec.structs.replace(next_attempt(seen), host_port=0)
+
+
+def next_glance(seen: Observed) -> datetime | None:
+    if not may_give_way(seen):
+        return None
+    since = seen.job.status.attempt_time or seen.job.metadata.creation_timestamp or seen.now
+    return seen.now + max(LOOK_AFTER, LOOK_AFTER_SHARE_OF_WAIT * (seen.now - since))

@@ -28,6 +28,7 @@ from .restarts import backed_off_until
 from .services import missing_services
 from .status import (
     failed_status,
+    moved_status,
     next_status,
     resized_status,
     restarted_status,
@@ -78,6 +79,8 @@ def reconcile(seen: Observed) -> Plan:
 
 
 def _on_the_way(seen: Observed, obstacle: Obstacle | None, open_until: datetime | None) -> Plan:
+    if seen.ports_are_of:
+        return _begun_anew(seen, moved_status(seen))
     status = next_status(seen, obstacle)
     if status.finished:
         return _end(seen, status)
@@ -185,6 +188,7 @@ def _wake_at(seen: Observed, status: PaddleJobStatus, obstacle: Obstacle | None)
         next_nudge(seen),
         next_look(seen),
         next_wonder(seen),
+        ports.next_glance(seen),
         _write_due(seen, status),
         *_deadlines(seen),
     )

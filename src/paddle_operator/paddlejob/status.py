@@ -23,6 +23,7 @@ from .ends import Counts
 from .limits import counted
 from .observed import Observed
 from .obstacles import Obstacle
+from .ports import give_way
 from .restarts import begin_again
 from .suspension import resize, resume, suspend
 from .verdicts import Verdict
@@ -69,6 +70,10 @@ def resumed_status(seen: Observed) -> PaddleJobStatus:
 
 def resized_status(seen: Observed) -> PaddleJobStatus:
     return _replace(resize(seen), conditions=conditions.on_resizing(seen))
+
+
+def moved_status(seen: Observed) -> PaddleJobStatus:
+    return _replace(give_way(seen), conditions=conditions.on_giving_way(seen))
 
 
 def swept_status(seen: Observed) -> PaddleJobStatus:

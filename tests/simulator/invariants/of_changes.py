@@ -16,7 +16,7 @@ from paddle_operator.api.names import (
 from paddle_operator.api.paddlejob import Role
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS
 from paddle_operator.paddlejob.ranks import from_text
-from simulator.history import FINAL, attempt_of, owner_of, trains, variables_of
+from simulator.history import FINAL, attempt_of, gives_way, owner_of, trains, variables_of
 from simulator.witness import Change
 
 USUAL_FAILURES_IN_PLACE, USUAL_DISRUPTIONS = 6, 3
@@ -103,7 +103,7 @@ def _stays_counted(before: Manifest, after: Manifest) -> bool:
 def a_try_is_counted_once(change: Change) -> bool:
     """7: a new try begins with one more failure or disruption, or because the job is or was suspended.
 
-    Who was restarted in place until then has failed once.
+    Who was restarted in place until then has failed once. Who gives its ports to an older job has not failed.
     """
     before, after = _statuses(change)
     tries = after.get("attempt", 0) - before.get("attempt", 0)
@@ -115,6 +115,8 @@ def a_try_is_counted_once(change: Change) -> bool:
         return restarts == 0 and (failures == disruptions == 0 or is_over)
     if after["phase"] == SUSPENDED or after.get("resumeTime") != before.get("resumeTime"):
         return (tries, restarts, disruptions) == (1, 0, 0) and failures in {0, 1}
+    if gives_way(change.entry, change.objects):
+        return (tries, restarts, failures, disruptions) == (1, 0, 0, 0)
     return (tries, restarts, failures + disruptions) == (1, 1, 1)
 
 

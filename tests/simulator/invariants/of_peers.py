@@ -9,12 +9,22 @@ from typing import NamedTuple
 from paddle_operator.api.meta import Key, Manifest
 from paddle_operator.api.names import pod_name
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, SERVICES, AnyResource
-from simulator.history import FINAL, NAMESPACE, Objects, intranet_of, owner_of, slots_of, trains, variables_of
+from simulator.history import (
+    FINAL,
+    NAMESPACE,
+    PORTS_OF_A_POD,
+    Objects,
+    gives_way,
+    intranet_of,
+    owner_of,
+    slots_of,
+    trains,
+    variables_of,
+)
 from simulator.kubelet import NODE_ADDRESS
 from simulator.witness import Change
 
 PORT = 2379
-PORTS_OF_A_POD = 20
 
 
 class Place(NamedTuple):
@@ -91,7 +101,8 @@ def peers_are_told_every_endpoint_in_the_order_of_ranks(change: Change) -> bool:
 def host_ports_are_written_once(change: Change) -> bool:
     """8: the ports of a job on the host network stay what they are, as its pods do.
 
-    But a suspension, also one that nobody saw, gives them back.
+    But a suspension, also one that nobody saw, gives them back; and so does a job that cannot begin because
+    an older one was given the same.
     """
     before, after = change.entry.before, change.entry.after
     if change.entry.resource != PADDLE_JOBS or before is None or after is None:
@@ -101,7 +112,8 @@ def host_ports_are_written_once(change: Change) -> bool:
     if written in {None, now}:
         return True
     is_resumed = after["status"].get("resumeTime") != before["status"].get("resumeTime")
-    return now is None and (is_resumed or after["status"]["phase"] == "Suspended")
+    is_over = is_resumed or after["status"]["phase"] == "Suspended"
+    return now is None and (is_over or gives_way(change.entry, change.objects))
 
 
 def a_pod_on_the_host_network_keeps_to_its_own_ports(change: Change) -> bool:
