@@ -50,12 +50,12 @@ format: $(environment) ## repair what ruff can repair
 	ruff format .
 
 .PHONY: unit
-unit: $(environment) ## tests that need nothing but Python; of the simulator a sample, drawn by the day or by SAMPLE=word
-	SAMPLE=$${SAMPLE:-$$(date +%j)} $(venv_python) -m pytest -n auto --maxprocesses=4 --dist=worksteal -m "not apiserver and not paddle and not node"
+unit: $(environment) ## tests that need nothing but Python; of the simulator a sample, another one each time; SAMPLE=word: that
+	$(venv_python) -m pytest -n auto --maxprocesses=4 --dist=worksteal -m "not apiserver and not paddle and not node"
 
 .PHONY: simulate
-simulate: $(environment) ## whole jobs in memory, every fault at every step, and 100,000 random ones; SEED="a case" or ONLY=group: that
-	PYTHONPATH=tests $(venv_python) -m simulator $(if $(SEED),--seed "$(SEED)") $(if $(ONLY),--only $(ONLY)) $(if $(SCHEDULES),--schedules $(SCHEDULES))
+simulate: $(environment) ## whole jobs in memory, every fault at every step, and 100,000 random ones, others each time; SEED="a case", ONLY=group or BASE=number: that
+	PYTHONPATH=tests $(venv_python) -m simulator $(if $(SEED),--seed "$(SEED)") $(if $(ONLY),--only $(ONLY)) $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(BASE),--base $(BASE))
 
 .PHONY: training
 training: $(environment) ## tests that train with real PaddlePaddle, on one machine
@@ -63,7 +63,7 @@ training: $(environment) ## tests that train with real PaddlePaddle, on one mach
 
 .PHONY: apiserver
 apiserver: binaries ## tests against a real kube-apiserver and etcd
-	SAMPLE=$${SAMPLE:-$$(date +%j)} $(venv_python) -m pytest -n 3 --dist=loadfile -m apiserver
+	$(venv_python) -m pytest -n 3 --dist=loadfile -m apiserver
 
 .PHONY: shake
 shake: binaries ## on a real API server: a manager killed at every write of ten jobs, other harm at every write of four

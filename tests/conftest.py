@@ -137,4 +137,5 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if TALLY:
         counts = ", ".join(f"{count} {what}" for what, count in sorted(TALLY.items()))
-        terminalreporter.write_line(f"simulated: {counts}")
+        drawn = f"SAMPLE={sampling.SAMPLE} BASE={sampling.BASE}"
+        terminalreporter.write_line(f"simulated: {counts}; the same again: {drawn}")

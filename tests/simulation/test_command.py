@@ -5,6 +5,7 @@ from seeded_bugs import BUGS
 from simulator import __main__ as command
 from simulator.batches import Batch, Result, batches
 from simulator.names import NAMES
+from simulator.once_broken import ONCE_BROKEN
 from simulator.oracle import undisturbed
 
 LIFE = "completes-and-is-cleaned"
@@ -115,9 +116,30 @@ def test_a_run_that_has_lived_too_little_says_so_and_one_that_was_slow_only_says
 
 
 def test_one_group_can_be_asked_for() -> None:
-    assert {batch.group for batch in batches("clocks", schedules=1000)} == {"clocks"}
-    assert len(batches("random", schedules=1000)) == 10
-    assert {batch.group for batch in batches("", schedules=1)} == {*NAMES}
+    assert {batch.group for batch in batches("clocks", schedules=1000, base=0)} == {"clocks"}
+    assert {batch.group for batch in batches("", schedules=1, base=0)} == {*NAMES}
+
+
+def test_random_lives_are_those_that_were_broken_once_and_others_from_a_base_on() -> None:
+    once, *drawn = batches("random", schedules=1000, base=12_345)
+    assert [batch.part for batch in drawn] == [*range(12_345, 13_345, 100)]
+    assert [verdict.case for verdict in once.verdicts()] == [f"random {number}" for number in ONCE_BROKEN]
+
+
+def test_each_run_begins_at_a_number_of_its_own_unless_it_is_told_where() -> None:
+    assert command.parsed(["--base", "17"]).base == 17
+    assert command.parsed([]).base != command.parsed([]).base
+
+
+def test_the_base_is_told_at_the_beginning_and_in_the_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("simulator.batches.SEEDS_AT_ONCE", 2)
+    arguments = ["--only", "random", "--schedules", "2", "--base", "31337", "--processes", "1"]
+    assert command.main(arguments) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert "random lives from BASE=31337 on" in first
+    assert any("random from 31337 on" in line for line in rest)
 
 
 def test_an_error_in_a_life_is_a_failure_of_that_case_only(

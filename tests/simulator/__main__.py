@@ -4,11 +4,13 @@ python -m simulator                                        every fault at every 
 python -m simulator --only crashes                         one group
 python -m simulator --seed "crashes completes before 7"    one case again, by its name
 python -m simulator --seed 17                              one random life again
+python -m simulator --only random --base 1700              random lives from that number on
 python -m simulator --seed "undisturbed completes"         a life in which nothing goes wrong
 """
 
 import argparse
 import os
+import secrets
 import signal
 import sys
 import time
@@ -27,6 +29,8 @@ from simulator.names import NAMES, RANDOM, UNDISTURBED, UnknownNameError, named
 from simulator.shrinking import shrink, tell
 
 SCHEDULES = 100_000
+# Where random lives begin if nobody says where: at one of so many numbers, another one in each run.
+BASE_BITS = 32
 # Of what is broken so much is told, and so much more is named.
 TOLD = 5
 NAMED = 50
@@ -49,17 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(asked: argparse.Namespace, console: Console) -> int:
-    planned = batches(asked.only, asked.schedules)
-    console.print(f"{len(planned):,} portions; processes: {asked.processes}")
+    planned = batches(asked.only, asked.schedules, asked.base)
+    drawn = f"; random lives from BASE={asked.base} on" if any(one.group == RANDOM for one in planned) else ""
+    console.print(f"{len(planned):,} portions; processes: {asked.processes}{drawn}")
     totals: dict[str, Result] = {}
     try:
         with results(planned, asked.processes) as found:
             watch(found, len(planned), console, totals)
     except KeyboardInterrupt:
         console.print("interrupted; until then:")
-        show(totals, console, stories=0)
+        show(totals, console, asked.base, stories=0)
         raise
-    show(totals, console, stories=TOLD)
+    show(totals, console, asked.base, stories=TOLD)
     is_well = not failures_of(totals)
     if not any(result.lives for result in totals.values()):
         console.print("nothing was lived")
@@ -78,6 +83,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--only", default="", choices=NAMES, help="one group", metavar="GROUP")
     parser.add_argument("--schedules", type=count, default=SCHEDULES, help="how many random lives")
+    parser.add_argument(
+        "--base", type=number, default=secrets.randbits(BASE_BITS), help="the first of them; else it is drawn"
+    )
     parser.add_argument("--processes", type=count, default=os.cpu_count() or 1, help="1: only this one")
     return parser.parse_args(arguments)
 
@@ -85,6 +93,12 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 def count(word: str) -> int:
     if not word.isdecimal() or int(word) == 0:
         raise argparse.ArgumentTypeError(f"{word} is no number from 1 on")
+    return int(word)
+
+
+def number(word: str) -> int:
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(f"{word} is no number from 0 on")
     return int(word)
 
 
@@ -164,8 +178,8 @@ def failures_of(totals: dict[str, Result]) -> list[Verdict]:
     return sorted(failures, key=lambda failure: failure is not first[failure.broken])
 
 
-def show(totals: dict[str, Result], console: Console, *, stories: int) -> None:
-    console.print(table(totals))
+def show(totals: dict[str, Result], console: Console, base: int, *, stories: int) -> None:
+    console.print(table(totals, base))
     failures = failures_of(totals)
     for failure in failures[:stories]:
         console.print(told(failure), markup=False)
@@ -177,7 +191,7 @@ def show(totals: dict[str, Result], console: Console, *, stories: int) -> None:
         console.print('the story of each: make simulate SEED="its name"')
 
 
-def table(totals: dict[str, Result]) -> Table:
+def table(totals: dict[str, Result], base: int) -> Table:
     shown = Table("group", *NUMBERS, title="simulated")
     for column in shown.columns[1:]:
         column.justify = "right"
@@ -188,7 +202,7 @@ def table(totals: dict[str, Result]) -> Table:
         numbers = (f"{result.lives:,}", f"{result.writes:,}", *speeds, str(len(result.failures)))
         found = f"{name}, {result.states:,} states" if result.states else name
         if name == RANDOM:
-            found += f", a fault struck in {result.disturbed / (result.lives or 1):.0%}"
+            found += f" from {base} on, a fault struck in {result.disturbed / (result.lives or 1):.0%}"
         shown.add_row(found, *numbers)
     return shown
 

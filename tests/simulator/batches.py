@@ -9,6 +9,7 @@ from itertools import islice
 from simulator.cases import Verdict, tried
 from simulator.exhaustive import SEARCHES, search
 from simulator.names import EXHAUSTIVE, RANDOM, UNDISTURBED, UnknownNameError, named, without_faults
+from simulator.once_broken import ONCE_BROKEN
 from simulator.oracle import UndisturbedError
 from simulator.sweeps import GROUPS
 from simulator.workloads import ALL
@@ -21,7 +22,7 @@ SEEDS_AT_ONCE = 100
 class Batch:
     group: str
     life: str = ""
-    """Or the search that it is."""
+    """Or the search that it is; of random lives those that were broken once."""
     part: int = 0
     """One of PARTS; or the first seed."""
 
@@ -33,7 +34,8 @@ class Batch:
         if self.group == UNDISTURBED:
             yield verdict_of(self.name)
         elif self.group == RANDOM:
-            yield from (verdict_of(f"{RANDOM} {self.part + seed}") for seed in range(SEEDS_AT_ONCE))
+            drawn = range(self.part, self.part + SEEDS_AT_ONCE)
+            yield from (verdict_of(f"{RANDOM} {seed}") for seed in (ONCE_BROKEN if self.life else drawn))
         else:
             yield from map(tried, islice(GROUPS[self.group].cases(self.life), self.part, None, PARTS))
 
@@ -64,8 +66,11 @@ class Result:
         )
 
 
-def batches(only: str, schedules: int) -> list[Batch]:
-    """Of all groups, or of one. The last few random lives may be more than was asked for."""
+def batches(only: str, schedules: int, base: int) -> list[Batch]:
+    """Of all groups, or of one. The last few random lives may be more than was asked for.
+
+    Of these, what was broken once comes first, and then numbers from the base on.
+    """
     calm = [Batch(UNDISTURBED, life) for life in ALL]
     swept = [
         Batch(name, life, part)
@@ -74,7 +79,8 @@ def batches(only: str, schedules: int) -> list[Batch]:
         for life in group.lives
         for part in range(PARTS)
     ]
-    drawn = [Batch(RANDOM, part=first) for first in range(0, schedules, SEEDS_AT_ONCE)]
+    drawn = [Batch(RANDOM, part=first) for first in range(base, base + schedules, SEEDS_AT_ONCE)]
+    drawn.insert(0, Batch(RANDOM, "once broken"))
     searches = [Batch(EXHAUSTIVE, name) for name in SEARCHES]
     # What is broken without any fault is said at once; then the longest first.
     return [
