@@ -161,6 +161,15 @@ def ports_are_promised_twice(patch: MonkeyPatch) -> None:
     patch.setattr(ports.Promises, "to", lambda *words: sound(ports.Promises(), *words[1:]))
 
 
+@tabled(
+    25,
+    fails=["tests/test_gather.py::test_ports_that_an_older_job_seems_to_have_too_are_asked_for"],
+)
+def jobs_with_the_same_ports_wait_for_each_other(patch: MonkeyPatch) -> None:
+    """We had it, with two leaders."""
+    patch.setattr(ports, "may_give_way", lambda _: False)
+
+
 @simulated(
     breaks={OWN_PORTS, PEERS_ARE_TOLD}, hunts=[("calm", "completes"), ("calm", "host-jobs-side-by-side")]
 )
