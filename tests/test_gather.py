@@ -15,6 +15,7 @@ from paddle_operator.cluster import NotFound
 from paddle_operator.paddlejob.observed import Observed
 from paddle_operator.runtime.controller import Recollection
 
+SLOTS = ("resnet-worker-0", "resnet-worker-1")
 Stored = Pod | ConfigMap | PaddleJob
 
 
@@ -80,6 +81,16 @@ async def test_a_pod_without_its_labels_is_found_by_its_name() -> None:
     job = job_of_try(0)
     hidden = make.pod(job, phase="Running", metadata={"labels": {}})
     assert (await gathered(job, stored=(hidden,))).pods == (hidden,)
+
+
+async def test_and_so_it_is_where_another_one_fails_before_it_is_written_that_all_were_made() -> None:
+    """How it was is written down once and for all; it would not be counted."""
+    job = make.paddlejob(intranet="Service")
+    hidden, failed = make.pod(job, 0, "Succeeded", metadata={"labels": {}}), make.pod(job, 1, "Failed")
+    assert (await gathered(job, failed, stored=(hidden, failed))).own.keys() == set(SLOTS)
+    pending = make.pod(job, 1)
+    seen = await gathered(job, pending, stored=(hidden, pending))
+    assert seen.missing.keys() == {SLOTS[0]}, "it may not have been made yet, and nobody has to know"
 
 
 async def test_a_map_without_its_label_is_looked_for_once_the_last_old_pod_turns_out_to_be_gone() -> None:

@@ -15,7 +15,7 @@ from .api.validate import not_served, spec_problems
 from .cluster import Cluster, NotFound, Scope, Unreachable
 from .paddlejob import ports
 from .paddlejob.deadlines import late_for_a_deadline
-from .paddlejob.failures import unconfirmed_workers
+from .paddlejob.failures import find_failure, unconfirmed_workers
 from .paddlejob.labels import is_ahead
 from .paddlejob.nudge import were_woken
 from .paddlejob.observed import NO_SETTINGS, Observed, Settings
@@ -189,7 +189,7 @@ class PaddleJobManager:
         seen = await self._with_missing_config_maps(seen)
         if job.status.finished or job.metadata.terminating:
             return seen
-        if seen.peers_are_told:
+        if seen.missing and (seen.peers_are_told or find_failure(seen).failure is not None):
             seen = await self._with_hidden_pods(seen)
         for question in (late_for_a_deadline(seen), unconfirmed_workers(seen)):
             seen = await self._with_answers(seen, question)
@@ -248,6 +248,7 @@ class PaddleJobManager:
     async def _with_hidden_pods(self, seen: Observed) -> Observed:
         """To call a pod lost is final, and one without its labels is not lost: ask for it by name.
 
+        So is what is counted of a try that has failed.
         One that is really gone decides, so nobody asks for the rest.
         """
         found: list[Pod] = []

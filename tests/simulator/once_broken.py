@@ -12,6 +12,7 @@ ONCE_BROKEN = {
     5022997: "two leaders: a list made too late broke a try off, and a try fewer ended by itself (simulator)",
     5029013: "two leaders: two jobs got the same ports of one node, and waited for each other for ever",
     5041778: "the same ports",
+    5043190: "a pod without its labels was not counted, as another one failed too soon",
     6002804: "a back-off was forgotten",
     6005436: "a back-off was forgotten, over a suspension",
     6027360: "the same ports",
