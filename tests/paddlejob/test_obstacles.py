@@ -8,7 +8,7 @@ from plans import actions, changes, running_job, shape
 
 from paddle_operator.api.core import Pod
 from paddle_operator.api.paddlejob import PaddleJob
-from paddle_operator.api.resources import CONFIG_MAPS, PODS
+from paddle_operator.api.resources import CONFIG_MAPS, PODS, SERVICES
 from paddle_operator.paddlejob.reconcile import reconcile
 from paddle_operator.plan import Create, Delete, Emit, Patch, Refusal
 
@@ -76,6 +76,29 @@ def test_a_refusal_of_a_pod_that_has_come_in_since_is_no_obstacle() -> None:
     refusal = Refusal(PODS, "resnet-worker-0", taken=False, message="exceeded quota: small")
     plan = reconcile(make.observed(job, make.pod(job, 0), make.pod(job, 1), refusals=(refusal,)))
     assert "CreateRefused" not in {one["reason"] for one in changes(plan)["conditions"]}
+
+
+def test_nor_is_that_of_a_list_of_peers_which_nobody_waits_for_any_more() -> None:
+    """Another manager has made it, and we look again only when all have ended well: nothing was missing."""
+    job = make.paddlejob()
+    refusal = Refusal(CONFIG_MAPS, "resnet", taken=False, message="the server has a fault")
+    waiting, ended = ([make.pod(job, rank, phase) for rank in (0, 1)] for phase in ("Pending", "Succeeded"))
+    for pods, config_map, reason in (
+        (waiting, None, "CreateRefused"),
+        (waiting, make.config_map(job), "PodsCreated"),
+        (ended, None, "PodsCreated"),
+    ):
+        plan = reconcile(make.observed(job, *pods, config_map=config_map, refusals=(refusal,)))
+        assert changes(plan)["conditions"][0]["reason"] == reason
+
+
+def test_nor_that_of_a_service_that_is_there() -> None:
+    job = make.paddlejob(intranet="Service")
+    refusal = Refusal(SERVICES, "resnet-worker-0", taken=False, message="exceeded quota: small")
+    service = make.service(job, "resnet-worker-0")
+    for services, reason in (((), "CreateRefused"), ((service,), "PodsCreated")):
+        plan = reconcile(make.observed(job, services=services, refusals=(refusal,)))
+        assert changes(plan)["conditions"][0]["reason"] == reason
 
 
 def test_after_a_refusal_one_pod_goes_ahead_of_the_rest() -> None:

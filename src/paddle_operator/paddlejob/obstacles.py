@@ -14,8 +14,9 @@ from paddle_operator.api.names import (
     REFUSED,
     SHARED_ADDRESS,
 )
-from paddle_operator.api.resources import PADDLE_JOBS, PODS
+from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS
 from paddle_operator.api.validate import not_served, spec_problems
+from paddle_operator.plan import Refusal
 
 from . import ports
 from .observed import Observed
@@ -106,8 +107,7 @@ def _ports_taken(seen: Observed) -> Obstacle | None:
 
 
 def _refused(seen: Observed) -> Obstacle | None:
-    # Another manager may have made a pod since.
-    refusals = [one for one in seen.refusals if one.resource != PODS or one.name in seen.missing]
+    refusals = [one for one in seen.refusals if _is_wanted(seen, one)]
     if not refusals:
         return None
     # By name, so that the message does not change with the order of the answers.
@@ -117,6 +117,15 @@ def _refused(seen: Observed) -> Obstacle | None:
         return Obstacle(REFUSED, f"{kind} {refusal.name}: {refusal.message}", End.BY_TRYING)
     reason = CONFIG_MAP_TAKEN if kind == "config map" else REFUSED
     return Obstacle(reason, _taken(kind, refusal.name), End.BY_TRYING)
+
+
+def _is_wanted(seen: Observed, refusal: Refusal) -> bool:
+    """Still: another manager may have made it since."""
+    if refusal.resource == PODS:
+        return refusal.name in seen.missing
+    if refusal.resource == CONFIG_MAPS:
+        return seen.config_map_is_due
+    return all(one.metadata.name != refusal.name for one in seen.own_services)
 
 
 def _taken(kind: str, name: str) -> str:
