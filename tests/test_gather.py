@@ -129,7 +129,15 @@ async def test_ports_that_an_older_job_seems_to_have_too_are_asked_for() -> None
     """It may have ended, and we have not heard."""
     mine, other = on_host("resnet", "b"), on_host("bert", "a")
     ended = on_host("bert", "a", status={"hostPort": 35000, "phase": "Completed"})
-    for stored, holder in (((other,), "team/bert"), ((ended,), ""), ((), "")):
+    placed = [make.pod(mine, rank) for rank in (0, 1)]
+    for stored, holder in (
+        ((other,), "team/bert"),
+        ((other, placed[0]), "team/bert"),
+        ((ended,), ""),
+        ((), ""),
+        # Nor does it matter once all pods have found a place.
+        ((other, *placed), ""),
+    ):
         manager = PaddleJobManager(Server(*stored), "team", now=lambda: NOW)  # type: ignore[arg-type]
         for one in (mine, other):
             manager._jobs.store.put(one)

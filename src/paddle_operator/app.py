@@ -185,7 +185,7 @@ class PaddleJobManager:
             free = self._neighbours.promises.to(job, self._neighbours.live_host_jobs())
             seen = replace(seen, free_host_port=free)
         if ports.may_give_way(seen):
-            seen = replace(seen, ports_are_of=await self._holder_of_ports_of(job))
+            seen = replace(seen, ports_are_of=await self._holder_of_ports_of(seen))
         seen = await self._with_missing_config_maps(seen)
         if job.status.finished or job.metadata.terminating:
             return seen
@@ -195,13 +195,21 @@ class PaddleJobManager:
             seen = await self._with_answers(seen, question)
         return seen
 
-    async def _holder_of_ports_of(self, job: PaddleJob) -> str:
-        """Asked for by name before it costs a try: it may have ended, and we have not heard."""
-        for one in [*ports.older_holders(job, self._neighbours.known_host_jobs())]:
+    async def _holder_of_ports_of(self, seen: Observed) -> str:
+        """Asked for by name before it costs a try: it may have ended, or our pods have found a place."""
+        for one in [*ports.older_holders(seen.job, self._neighbours.known_host_jobs())]:
             newest = await self._look_up(PADDLE_JOBS, one.metadata.key)
-            if newest is not None and newest.uid == one.uid and ports.holds_before(newest, job):
-                return str(one.metadata.key)
+            if newest is not None and newest.uid == one.uid and ports.holds_before(newest, seen.job):
+                return str(one.metadata.key) if await self._still_waits(seen) else ""
         return ""
+
+    async def _still_waits(self, seen: Observed) -> bool:
+        """One pod that has no place decides, so nobody asks for the rest."""
+        for name in ports.without_a_place(seen):
+            pod = await self._look_up(PODS, Key(seen.job.metadata.namespace, name))
+            if pod is None or not pod.spec.node_name:
+                return True
+        return False
 
     async def _as_new_as(self, job: PaddleJob, children: Iterable[KubeObject]) -> PaddleJob:
         """One of them may be of a try that our picture of the job does not know yet."""

@@ -54,7 +54,7 @@ class Objects(dict[tuple[AnyResource, Key], Manifest]):
 def gives_way(entry: Entry, objects: Objects) -> bool:
     """A job on the host network begins anew on other ports: an older one has some of its own.
 
-    Two managers that lead at once have given them out; and not all of its pods have found a node.
+    Two managers that lead at once have given them out; and none of its pods has begun.
     """
     before, after = entry.before, entry.after
     if entry.resource != PADDLE_JOBS or before is None or after is None:
@@ -67,18 +67,18 @@ def gives_way(entry: Entry, objects: Objects) -> bool:
         is_moved
         and _try_of(after) == _try_of(before) + 1
         and any(_share_ports(one, before) for one in rivals if one["status"].get("phase") not in FINAL)
-        and _has_no_place(before, objects)
+        and not _has_begun(before, objects)
     )
 
 
-def _has_no_place(job: Manifest, objects: Objects) -> bool:
-    """Somebody waits for a node: so nobody has begun."""
+def _has_begun(job: Manifest, objects: Objects) -> bool:
+    """Somebody, in the try at hand."""
     pods = [
         one
         for (kind, _), one in objects.items()
         if kind == PODS and owner_of(one) == job["metadata"]["uid"] and attempt_of(one) == _try_of(job)
     ]
-    return sum("nodeName" in pod["spec"] for pod in pods) < len(slots_of(job))
+    return any(pod["status"]["phase"] != "Pending" for pod in pods)
 
 
 def _share_ports(one: Manifest, other: Manifest) -> bool:

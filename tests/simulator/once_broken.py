@@ -14,7 +14,9 @@ ONCE_BROKEN = {
     5041778: "the same ports",
     5043190: "a pod without its labels was not counted, as another one failed too soon",
     5045721: "two leaders: a list of peers that the other had made was still called refused",
+    5048436: "a back-off was forgotten",
     6002804: "a back-off was forgotten",
     6005436: "a back-off was forgotten, over a suspension",
     6027360: "the same ports",
+    6047717: "two leaders: ports were given back when all pods had found a place (while that was mended)",
 }

@@ -96,8 +96,12 @@ def may_give_way(seen: Observed) -> bool:
     names_it = ANNOTATION_PORT in job.metadata.annotations
     if is_idle or names_it or not (job.on_host_network and job.status.host_port):
         return False
-    waits = bool(seen.missing) or any(not pod.spec.node_name for pod in seen.own.values())
-    return waits and not seen.leftovers and not seen.peers_are_told
+    return bool(without_a_place(seen)) and not seen.leftovers and not seen.peers_are_told
+
+
+def without_a_place(seen: Observed) -> list[str]:
+    """The pods that are not on a node yet, or not even made."""
+    return [*seen.missing, *(name for name, pod in seen.own.items() if not pod.spec.node_name)]
 
 
 def older_holders(job: PaddleJob, live: Iterable[PaddleJob]) -> Iterator[PaddleJob]:
