@@ -38,6 +38,13 @@ MARK = "paddlepaddle.org/report"
 FORMAT = 1
 MOST_BYTES = 4096
 SECONDS_BETWEEN_WRITES = 10.0
+# What gloo and NCCL say, in the message of an error, when a peer is gone.
+SIGNS_OF_A_LOST_PEER = (
+    "gloo/transport/tcp",
+    "Connection reset by peer",
+    "ncclRemoteError",
+    "ncclSystemError",
+)
 # The second is where a kubelet looks, unless the pod's terminationMessagePath says otherwise.
 PATH_VARIABLE = "TERMINATION_MESSAGE_PATH"
 USUAL_PATH = "/dev/termination-log"
@@ -130,10 +137,16 @@ def _say_at_the_end() -> None:
 
 
 def _telling(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Which class of error ended it. The message of an error may hold anything, so it is not said."""
+    """Which class of error ended it, and whether a peer was gone.
+
+    The message of an error may hold anything, so it is not said.
+    """
 
     def tell(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        _begun().said["error"] = kind.__name__[:64]
+        said = _begun().said
+        said["error"] = kind.__name__[:64]
+        if any(sign in str(error) for sign in SIGNS_OF_A_LOST_PEER):
+            said["lostPeer"] = True
         hook(kind, error, trace)
 
     return tell

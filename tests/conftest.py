@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 import sampling
+from hypothesis import HealthCheck, settings
 from tally import TALLY
 from world import OPERATOR, OPERATOR_RULES, SECOND_OPERATOR, World, unique_name
 
@@ -25,6 +26,9 @@ from testbed.node import FakeNode
 
 # Otherwise Python 3.11 makes an event loop for whoever asks, and pytest-asyncio asks, and nobody closes it.
 asyncio.set_event_loop(None)
+# A busy machine is no fault of a test.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"

@@ -82,6 +82,12 @@ def test_of_an_error_only_its_class_is_said(message: Path) -> None:
     assert said(message) == [{"rank": 0, "world": 1, "step": 7, "error": "ValueError"}]
 
 
+def test_an_error_that_says_that_a_peer_is_gone_is_told_as_such(message: Path) -> None:
+    script = "paddlejob.begin(0, 2)\nraise RuntimeError('[/gloo/transport/tcp/pair.cc:584] TIMEOUT')"
+    play(script, check=False, TERMINATION_MESSAGE_PATH=str(message))
+    assert said(message) == [{"rank": 0, "world": 2, "error": "RuntimeError", "lostPeer": True}]
+
+
 def test_a_process_that_is_killed_leaves_what_it_said_last(message: Path) -> None:
     script = "paddlejob.begin(0, 1)\npaddlejob.checkpoint(5)\nos.kill(os.getpid(), 9)"
     play(script, check=False, TERMINATION_MESSAGE_PATH=str(message))

@@ -1,5 +1,6 @@
 """Whom to blame where several trainers run in one pod, with the ends of their logs and without."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -388,3 +389,35 @@ def test_no_line_of_a_log_and_no_command_is_told() -> None:
     ):
         failure = blamed(job_of(1, 2), {0: End(241, message)})
         assert secret not in repr(failure)
+
+
+def report(*processes: tuple[int, str]) -> str:
+    """Ranks, each with its error; one with a star lost a peer."""
+    told = [
+        {"rank": rank, "world": 4}
+        | ({"error": error.strip("*")} if error else {})
+        | ({"lostPeer": True} if "*" in error else {})
+        for rank, error in processes
+    ]
+    return json.dumps({"paddlepaddle.org/report": 1, "processes": told})
+
+
+LOST = "RuntimeError*"
+
+
+@pytest.mark.parametrize(
+    ("ends", "pod", "process"),
+    [
+        # Rank 3 raises, and the others raise as they have lost it, or abort without a word.
+        ({0: (1, (0, LOST), (1, LOST)), 1: (1, (2, LOST), (3, "ValueError"))}, 1, 1),
+        ({0: (250, (0, ""), (1, "")), 1: (241, (2, ""), (3, "ValueError"))}, 1, 1),
+        ({0: (1, (0, "KeyError"), (1, LOST)), 1: (1, (2, LOST), (3, LOST))}, 0, 0),
+        # Rank 2 is killed, and says nothing.
+        ({0: (1, (0, LOST), (1, LOST)), 1: (241, (2, ""), (3, LOST))}, 1, 0),
+    ],
+)
+def test_reports_tell_who_failed_by_itself(ends: dict[int, tuple[Any, ...]], pod: int, process: int) -> None:
+    """With a report in the file of its message, a pod has no end of a log in its status."""
+    told = {rank: End(code, report(*said)) for rank, (code, *said) in ends.items()}
+    failure = blamed(job_of(2, 2), told)
+    assert (failure.rank, failure.local_rank, failure.kind) == (pod, process, "code")

@@ -27,6 +27,10 @@ class Process(Record, frozen=True):
     rank: Rank | None = None
     world: Count | None = None
     """How many processes train together, as this one sees it."""
+    error: Annotated[str, Meta(max_length=64)] = ""
+    """The class of the error that ended it."""
+    lost_peer: bool = False
+    """That error says that a peer is gone."""
 
 
 class Report(Record, frozen=True):

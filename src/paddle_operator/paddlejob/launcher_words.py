@@ -1,4 +1,4 @@
-"""What the end of a container's log tells of the trainers in it: the words of Paddle's launcher and of gloo.
+"""What a container says at its end of the trainers in it: their reports, or the words of launcher and gloo.
 
 Where several trainers run in one pod, the exit code of their launcher is that of the first in its list that
 did not end well, be it only that the launcher stopped it. Its words name one that had failed before that; it
@@ -14,7 +14,11 @@ a log; what is made up misleads whoever reads of that job, and nobody else.
 import re
 from typing import NamedTuple
 
+from paddle_operator.api.report import Report, read_report
+
 MOST_OF_A_PATH = 256
+UNCAUGHT = 1
+"""With which Python ends if nobody catches an error."""
 # As 2.6.2, 3.0.0 and 3.3.1 print it. The command may hold anything, so the last `code` of the line counts.
 _FAILED = re.compile(
     r"^Container rank (\d{1,5}) status failed cmd .* code (-?\d{1,3}) log (.*)$", re.MULTILINE | re.ASCII
@@ -71,6 +75,8 @@ def listen(text: str) -> Told:
     """Of several runs, as of an elastic launcher, the last one counts."""
     if not text:
         return NOTHING
+    if (report := read_report(text)) is not None:
+        return _with_report(listen(text.strip().partition("\n")[2]), report)
     said, *headed = _HEADER.split(text)
     found = list(_FAILED.finditer(said))
     detail = said[found[-1].end() :] if found else said
@@ -86,6 +92,30 @@ def listen(text: str) -> Told:
         processes=next((int(count) for count in reversed(_REPLICAS.findall(said))), None) or None,
         victims=victims,
         others=frozenset(own_logs) - victims,
+    )
+
+
+def _with_report(heard: Told, report: Report) -> Told:
+    """What trainers say themselves goes before what launchers say of them. Without errors they say nothing.
+
+    One that has said nothing of an error while others lost a peer was killed.
+    """
+    processes = sorted(report.processes, key=lambda one: one.rank or 0)
+    own = {place for place, one in enumerate(processes) if one.error and not one.lost_peer}
+    victims = {place for place, one in enumerate(processes) if one.lost_peer}
+    silent = {*range(len(processes))} - own - victims
+    if not own and not victims:
+        return heard
+    words = heard.words
+    if len(own) == 1:
+        (first,) = own
+        words = Words(first, UNCAUGHT, log_beside(words.log, first) if words is not None else "")
+    return heard._replace(
+        words=words,
+        lost_a_peer=not own,
+        raised=bool(own),
+        victims=frozenset(victims),
+        others=frozenset(own or silent),
     )
 
 
