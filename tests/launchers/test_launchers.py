@@ -11,16 +11,10 @@ from dev import paddles
 from launchers import here, plain
 from launchers.ways import BY_NAME, INTRANETS, WAYS, Process, Way, check, equal, read_results
 
-ON_HOST = [BY_NAME[name] for name in ("script", "launch", "recipe's command")]
+ON_HOST = [BY_NAME[name] for name in ("script", "script, fleet.init", "launch", "recipe's command")]
 """Ways that find each other by other variables on the host network than elsewhere."""
 
-CASES = [
-    (way, intranet)
-    for intranet in INTRANETS
-    for way in WAYS
-    # There it does not, on one node; see below.
-    if not (intranet == "Host" and way.parts_on_one_node)
-]
+CASES = [(way, intranet) for intranet in INTRANETS for way in WAYS]
 
 every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 some_ways = pytest.mark.parametrize("way", ON_HOST, ids=lambda way: way.name)
@@ -66,11 +60,6 @@ class TestWithoutKubernetes:
         played = plain.play(BY_NAME[name], "Host", tmp_path, plain.on_two_nodes)
         assert played.codes == [0, 0], played.text
         check(BY_NAME[name], played.processes)
-
-    def test_fleet_without_a_launcher_parts_on_one_node(self, tmp_path: Path) -> None:
-        """A limit, told in docs/en/launchers.md; if this fails, it is one no longer."""
-        tried = here.run(BY_NAME["script, fleet.init"], "Host", tmp_path)
-        assert [one.world for one in tried.processes] == [1, 1], tried.text
 
     def test_two_that_train_alone_are_seen(self, tmp_path: Path) -> None:
         """The variables of the original operator say nothing to a recipe: each of its pods is a whole job."""

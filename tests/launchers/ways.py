@@ -38,8 +38,6 @@ class Way(NamedTuple):
     processes: int = 1
     """In each pod."""
     hostfile: bool = False
-    parts_on_one_node: bool = False
-    """On the host network each of those that share a node trains alone: Paddle reads nothing that helps."""
 
     @property
     def world(self) -> int:
@@ -48,7 +46,7 @@ class Way(NamedTuple):
 
 WAYS = (
     Way("script", f'exec "$PYTHON" {_SCRIPT}'),
-    Way("script, fleet.init", f'exec "$PYTHON" {_SCRIPT} fleet', parts_on_one_node=True),
+    Way("script, fleet.init", f'exec "$PYTHON" {_SCRIPT} fleet'),
     Way("launch", f"exec {_LAUNCH} {_SCRIPT}"),
     Way("launch, fleet.init", f"exec {_LAUNCH} {_SCRIPT} fleet"),
     Way("launch, 2 processes", f"exec {_LAUNCH} --nproc_per_node 2 {_SCRIPT}", processes=2),

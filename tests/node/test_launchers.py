@@ -15,11 +15,7 @@ from testbed.controlplane import ControlPlane
 pytestmark = pytest.mark.node
 
 NETWORKS = ("PodIP", "Host", "Service")
-# All pods are on one node, and only where each has an address does fleet.init work without a launcher.
-CASES = [
-    (way, "PodIP" if way.parts_on_one_node else NETWORKS[number % len(NETWORKS)])
-    for number, way in enumerate(WAYS)
-]
+CASES = [(way, NETWORKS[number % len(NETWORKS)]) for number, way in enumerate(WAYS)]
 
 
 @pytest.fixture(autouse=True, scope="module")

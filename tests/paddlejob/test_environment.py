@@ -100,14 +100,15 @@ def test_on_the_host_network_workers_are_told_where_to_meet_because_they_may_sha
     assert (own["PADDLE_PORT"], own["PORT_RANGE"], own["PADDLE_RANK"]) == ("35020", "35021:35037", "1")
     assert own["PADDLE_CURRENT_ENDPOINT"] == "$(POD_IP):35020"
     assert (told["PADDLE_MASTER"], told["PADDLE_NNODES"]) == ("198.18.0.1:35000", "2")
-    assert "PADDLE_TRAINER_ENDPOINTS" not in told
+    # What fleet.init counts, and what the launcher does: entries and hosts.
+    assert told["PADDLE_TRAINER_ENDPOINTS"] == "198.18.0.1:35000,198.18.0.1:35020"
+    assert told["DISTRIBUTED_TRAINER_ENDPOINTS"] == "198.18.0.1:35000,worker-1:35020"
 
 
-def test_on_the_host_network_workers_with_a_node_each_are_told_all_endpoints() -> None:
-    """Without a launcher fleet.init knows nobody by another name; the launcher counts them right."""
-    told = shared(job_of("Collective", "Host"), "198.18.0.1", "198.18.0.2")
-    assert told["PADDLE_TRAINER_ENDPOINTS"] == "198.18.0.1:35000,198.18.0.2:35020"
-    assert told["PADDLE_MASTER"] == "198.18.0.1:35000"
+@pytest.mark.parametrize("intranet", ["PodIP", "Host"])
+def test_workers_with_a_node_each_need_no_other_names(intranet: str) -> None:
+    told = shared(job_of("Collective", intranet), "198.18.0.1", "198.18.0.2")
+    assert "DISTRIBUTED_TRAINER_ENDPOINTS" not in told
 
 
 def test_servers_and_workers_are_told_of_the_servers() -> None:

@@ -7,8 +7,7 @@ each mode gets a superset that works for every way of starting that is known, fr
     Collective, Single   where to meet and who comes, in three families: everybody's endpoint (Paddle's
                          launcher, scripts without one), PADDLE_MASTER and its kin (the same launcher), and
                          MASTER_ADDR, MASTER_PORT, NNODES, RANK (scripts that delete all of the former)
-    the same on Host     where two are on one node, without everybody's endpoint: the launcher would
-                         count them as one
+    the same on Host     where two are on one node, with other names for the launcher, which counts hosts
     PS                   the servers' endpoints, and gloo's meeting place at the first server
 """
 
@@ -28,7 +27,7 @@ TRAINING_ROLES = {Role.PS: "PSERVER", Role.WORKER: "TRAINER", Role.HETER: "HETER
 GLOO_RENDEZVOUS_HTTP = "3"
 
 # Who a process is and where its peers are: the operator alone knows. A user's value would split the job into
-# several, or make it wait for ever, so it is dropped. The last name is never set by us, but would beat ours.
+# several, or make it wait for ever, so it is dropped. The last name beats the others in Paddle's launcher.
 OURS = frozenset({
     "POD_IP", "PADDLE_PORT", "PADDLE_JOB_ID", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS", "PADDLE_TRAINERS_NUM",
     "PADDLE_TRAINER_ENDPOINTS", "PADDLE_CURRENT_ENDPOINT", "TRAINING_ROLE", "PADDLE_TRAINING_ROLE",
@@ -91,10 +90,19 @@ def shared_variables(job: PaddleJob, endpoints: Mapping[Role, Sequence[Endpoint]
         told |= _about_servers(job, endpoints[Role.PS])
     else:
         told |= _about_the_meeting(workers)
-        if job.on_host_network and len({worker.host for worker in workers}) < len(workers):
-            # The price: fleet.init knows nobody by another name, and without a launcher it trains alone.
-            return told
+        if len({worker.host for worker in workers}) < len(workers):
+            told["DISTRIBUTED_TRAINER_ENDPOINTS"] = ",".join(_told_apart(workers))
     return told | {"PADDLE_TRAINER_ENDPOINTS": ",".join(map(str, workers))}
+
+
+def _told_apart(workers: Sequence[Endpoint]) -> list[str]:
+    """For Paddle's launcher alone, which prefers this list.
+
+    It would take workers that share a node for one, as it counts the hosts; it meets at the first, and asks
+    for no other. So these may have any name, as long as each has another.
+    """
+    first, *others = workers
+    return [str(first), *(f"worker-{rank}:{one.port}" for rank, one in enumerate(others, start=1))]
 
 
 def _about_the_meeting(workers: Sequence[Endpoint]) -> dict[str, str]:

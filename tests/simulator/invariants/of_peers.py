@@ -87,11 +87,11 @@ def peers_are_told_every_endpoint_in_the_order_of_ranks(change: Change) -> bool:
             "MASTER_PORT": str(first.port + 18),
             "NNODES": count,
             "TRAINER_IP_LIST": expected["PADDLE_TRAINERS"],
+            "PADDLE_TRAINER_ENDPOINTS": listed,
         }
-        # Workers that share a node would be counted as one.
-        if len({worker.host for worker in workers}) == len(workers):
-            expected["PADDLE_TRAINER_ENDPOINTS"] = listed
-        elif "PADDLE_TRAINER_ENDPOINTS" in config_map["data"]:
+        # The launcher counts hosts: workers that share a node would be one.
+        counted = config_map["data"].get("DISTRIBUTED_TRAINER_ENDPOINTS", listed).split(",")
+        if len({one.partition(":")[0] for one in counted}) < len(workers) or counted[0] != str(first):
             return False
     if not _on_host(job):
         expected["PADDLE_PORT"] = str(PORT)
