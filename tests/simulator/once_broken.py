@@ -13,6 +13,7 @@ ONCE_BROKEN = {
     5029013: "two leaders: two jobs got the same ports of one node, and waited for each other for ever",
     5041778: "the same ports",
     5043190: "a pod without its labels was not counted, as another one failed too soon",
+    5044685: "the same ports",
     5045721: "two leaders: a list of peers that the other had made was still called refused",
     5048436: "a back-off was forgotten",
     6002804: "a back-off was forgotten",
