@@ -140,7 +140,9 @@ def install_project() -> None:
     environment = os.environ | {"PATH": f"{VENV_PYTHON.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     with timed("Installing paddle-operator itself and its module for scripts, editable"):
         editable: list[str | Path] = ["-e", ROOT, "-e", ROOT / "module"]
-        run([*pip_install(), "--quiet", "--no-deps", "--no-build-isolation", *editable], environment)
+        # By its path alone: setuptools would else have every Python here load a finder when it starts.
+        plain = "--config-settings=editable_mode=compat"
+        run([*pip_install(), "--quiet", "--no-deps", "--no-build-isolation", plain, *editable], environment)
 
 
 def pip_install() -> list[str | Path]:

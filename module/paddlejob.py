@@ -23,7 +23,6 @@ One file without dependencies, for Python 3.7 and newer: install it, or copy it 
 from __future__ import annotations
 
 import atexit
-import fcntl
 import json
 import os
 import sys
@@ -31,12 +30,26 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+try:
+    import fcntl
+except ImportError:  # not a Unix; there is no operator either
+    fcntl = None  # type: ignore[assignment]
+
 __version__ = "0.1.0"
 __all__ = ["TrainsAlone", "begin", "checkpoint", "step"]
 
 MARK = "paddlepaddle.org/report"
 FORMAT = 1
-MOST_BYTES = 4096
+LOCK_TRIES = 100
+ADVICE = (
+    "this process is one of {world} that train together, but the job has {pods} pods of {processes}. Was it "
+    "started by `python -m paddle.distributed.launch --master $MASTER_ADDR:$MASTER_PORT --nnodes $NNODES "
+    "--rank $RANK train.py`, with the variables as the operator sets them, and does it call "
+    "init_parallel_env or fleet.init first? If it is to be alone: begin(alone=True). If all workers are to "
+    'be: the annotation paddlepaddle.org/independent-ranks: "true" on the job.'
+)
+# A kubelet shares out 12 KiB among all containers of a pod, 4 KiB for each at most.
+MOST_BYTES = 2048
 SECONDS_BETWEEN_WRITES = 10.0
 # What gloo and NCCL say, in the message of an error, when a peer is gone.
 SIGNS_OF_A_LOST_PEER = (
@@ -81,10 +94,10 @@ _process: _Process | None = None
 
 
 def begin(rank: int | None = None, world: int | None = None, *, alone: bool = False) -> None:
-    """After the processes have met. The rank and the size of the world are Paddle's, unless they are given.
+    """After the processes have met. The rank and the size of the world are Paddle's, unless both are given.
 
-    Raises TrainsAlone if the world is smaller than the job; not with alone=True, for ranks that are
-    independent on purpose.
+    Raises TrainsAlone if the world is smaller than the job; not with alone=True, for what is done alone on
+    purpose: an evaluation after the training, say.
     """
     global _process  # noqa: PLW0603 (of the process, as its file is)
     if rank is None or world is None:
@@ -93,14 +106,12 @@ def begin(rank: int | None = None, world: int | None = None, *, alone: bool = Fa
         atexit.register(_say_at_the_end)
         sys.excepthook = _telling(sys.excepthook)
     _process = _Process(int(rank), int(world))
+    if alone:
+        _process.said["alone"] = True
     _process.write(at_once=True)
-    pods = int(os.environ.get("NNODES") or 1)
-    if world < pods and not alone:
-        raise TrainsAlone(
-            f"this process trains in a world of {world}, but the job has {pods} pods; start it by `python -m "
-            "paddle.distributed.launch --master $MASTER_ADDR:$MASTER_PORT --nnodes $NNODES --rank $RANK`, "
-            "and leave what the operator sets as it is; or call begin(alone=True)"
-        )
+    pods, processes = _count("NNODES"), _count("PADDLE_LOCAL_SIZE")
+    if int(world) < pods * processes and not alone:
+        raise TrainsAlone(ADVICE.format(world=world, pods=pods, processes=processes))
 
 
 def step(number: int, samples: int = 0) -> None:
@@ -126,10 +137,24 @@ def _begun() -> _Process:
 
 
 def _as_paddle_sees_it() -> tuple[int, int]:
+    """Who have met: until then Paddle knows only the variables, which say who shall."""
     paddle = sys.modules.get("paddle")
-    if paddle is not None:
-        return paddle.distributed.get_rank(), paddle.distributed.get_world_size()
-    return int(os.environ.get("PADDLE_TRAINER_ID") or 0), int(os.environ.get("PADDLE_TRAINERS_NUM") or 1)
+    if paddle is None:
+        return _count("PADDLE_TRAINER_ID", 0), _count("PADDLE_TRAINERS_NUM")
+    distributed = paddle.distributed
+    rank, world = distributed.get_rank(), distributed.get_world_size()
+    if world > 1 and not distributed.is_initialized():
+        return rank, 1
+    fleet = sys.modules.get("paddle.distributed.fleet")
+    if fleet is not None and getattr(fleet.fleet, "_role_maker", None) is not None:
+        return fleet.worker_index(), min(world, fleet.worker_num())
+    return rank, world
+
+
+def _count(name: str, default: int = 1) -> int:
+    """Of nodes an elastic launcher may have a range: from 1:4 on."""
+    written = os.environ.get(name, "").partition(":")[0]
+    return int(written) if written.isdigit() else default
 
 
 def _say_at_the_end() -> None:
@@ -153,22 +178,36 @@ def _telling(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _put(said: dict[str, Any]) -> None:
-    """Beside what other processes of this container say, each by its rank."""
+    """Beside what other processes of this container say. Whatever goes wrong here ends no training."""
     named = os.environ.get(PATH_VARIABLE)
+    said = {"localRank": _count("PADDLE_LOCAL_RANK", 0), **said}
     try:
         # A kubelet makes its file; one of another name is made here, as the operator has asked for it.
         opened = os.open(named or USUAL_PATH, os.O_RDWR | (os.O_CREAT if named else 0), 0o644)
-        with os.fdopen(opened, "r+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            others = [one for one in _read(file.read()) if one.get("rank") != said["rank"]]
-            # Those of another world are of a time before this one.
-            others = [one for one in others if one.get("world") == said["world"]]
+        with os.fdopen(opened, "r+", errors="replace") as file:
+            _lock(file)
+            # Those of another world are of a time before this one, and so is another rank in the same place.
+            others = [one for one in _read(file.read()) if one.get("world") == said["world"]]
+            others = [one for one in others if one.get("localRank") != said["localRank"]]
             text = _fitting(sorted([*others, said], key=lambda one: one["rank"]))
             file.seek(0)
             file.truncate()
             file.write(text)
-    except OSError:
-        return  # nobody has asked for it
+    except (OSError, ValueError):
+        return  # nobody has asked for it, or another process holds the file: then it is said next time
+
+
+def _lock(file: Any) -> None:
+    """Not at any price: a process that was stopped would stop all the others."""
+    for _ in range(LOCK_TRIES):
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            return
+    raise BlockingIOError
 
 
 def _read(text: str) -> list[dict[str, Any]]:

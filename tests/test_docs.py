@@ -16,7 +16,7 @@ from paddle_operator.api.paddlejob import Failure, Phase, RunPolicy
 from paddle_operator.api.rights import FOLLOWED, LEASE, Right
 from paddle_operator.cli import app
 from paddle_operator.paddlejob.ends import table
-from paddle_operator.paddlejob.environment import OURS
+from paddle_operator.paddlejob.environment import OURS, OURS_TO_MEET
 from paddle_operator.run.request import Source, load
 from paddle_operator.runtime.controller import Turn
 from paddle_operator.serve.jobs import JobMetrics
@@ -55,7 +55,7 @@ def test_there_are_reasons() -> None:
     assert "Completed" in REASONS
 
 
-@pytest.mark.parametrize("word", [*REASONS, *(str(phase) for phase in Phase), *sorted(OURS)])
+@pytest.mark.parametrize("word", [*REASONS, *(str(phase) for phase in Phase), *sorted(OURS | OURS_TO_MEET)])
 def test_the_guide_explains(word: str) -> None:
     assert f"`{word}" in GUIDE
 

@@ -7,6 +7,12 @@ import pytest
 from paddle_operator.api.accelerators import has_accelerator, is_accelerator
 
 COMPUTES = [
+    "iluvatar.ai/BI-V150-vgpu",
+    "enflame.com/shared-gcu",
+    "aliyun.com/gpu",
+    "tencent.com/gpu",
+    "amd.com/spx_nps1",
+    "alibabacloud.com/ppu",
     "nvidia.com/gpu",
     "nvidia.com/gpu.shared",
     "nvidia.com/mig-1g.5gb",
@@ -39,6 +45,8 @@ COMPUTES = [
     "example.com/vgpus",
 ]
 DOES_NOT = [
+    "gpu.intel.com/i915_monitoring",
+    "rdma/hca_gpu0",
     "cpu",
     "memory",
     "ephemeral-storage",

@@ -5,11 +5,10 @@ from typing import Any
 import make
 import pytest
 
-from paddle_operator.api.names import MEETING_PORT
+from paddle_operator.api.names import MEETING_PORT, port_range
 from paddle_operator.api.paddlejob import PaddleJob, Role
 from paddle_operator.paddlejob.config_map import build_config_map
 from paddle_operator.paddlejob.endpoints import Endpoint, Slot, port_of, slots_of
-from paddle_operator.paddlejob.environment import port_range
 from paddle_operator.paddlejob.pods import build_pod
 
 SERVERS, GLOO = "PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_GLOO_HTTP_ENDPOINT"
@@ -80,6 +79,32 @@ def test_who_deletes_all_of_paddles_variables_still_knows_where_to_meet(mode: st
     meeting = {"MASTER_ADDR": "a.team.svc", "MASTER_PORT": str(port), "NNODES": str(len(hosts)), "RANK": "0"}
     assert meeting.items() <= left.items()
     assert left["TRAINER_IP_LIST"] == ",".join(hosts)
+
+
+@pytest.mark.parametrize("intranet", ["PodIP", "Host"])
+def test_workers_that_are_independent_on_purpose_are_told_who_they_are_and_of_nobody_to_meet(
+    intranet: str,
+) -> None:
+    metadata = {"annotations": {"paddlepaddle.org/independent-ranks": "true"}}
+    users = [{"name": "NNODES", "value": "1"}, {"name": "MASTER_ADDR", "value": "127.0.0.1"}]
+    job = make.paddlejob(
+        pod=make.template(make.container(env=users)),
+        intranet=intranet,
+        metadata=metadata,
+        status={"hostPort": 35000},
+    )
+    known = own_variables(job, Role.WORKER, 1) | shared(job, "198.18.0.1", "198.18.0.2")
+    assert known.keys() & {"PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_RANK", "RANK", "MASTER_PORT"} == set()
+    assert not [name for name in known if name.endswith("TRAINER_ENDPOINTS")]
+    assert (known["PADDLE_TRAINER_ID"], known["PADDLE_TRAINERS_NUM"]) == ("1", "2")
+    assert (known["NNODES"], known["MASTER_ADDR"]) == ("1", "127.0.0.1"), "those of the template"
+
+
+def test_in_ps_mode_names_that_others_use_as_well_are_the_users() -> None:
+    users = [{"name": "RANK", "value": "7"}, {"name": "PADDLE_TRAINER_ID", "value": "7"}]
+    job = make.paddlejob(pod=make.template(make.container(env=users)), ps=make.role(1))
+    own = own_variables(job, Role.WORKER, 0)
+    assert (own["RANK"], own["PADDLE_TRAINER_ID"]) == ("7", "0")
 
 
 def test_no_trainer_is_given_the_port_of_the_meeting_place() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import make
 import pytest
 
+from paddle_operator.api.names import HOSTFILE
 from paddle_operator.api.paddlejob import Role
 from paddle_operator.paddlejob.endpoints import Slot
-from paddle_operator.paddlejob.hostfile import NAME
 from paddle_operator.paddlejob.pods import build_pod
 
 WANTED = {"annotations": {"paddlepaddle.org/hostfile": "/workspace/hostfile"}}
@@ -31,8 +31,8 @@ def test_training_sees_the_file_and_begins_after_it_is_whole() -> None:
             "valueFrom": {"configMapKeyRef": {"name": "resnet", "key": "TRAINER_IP_LIST"}},
         }
     ]
-    assert {"name": NAME, "emptyDir": {}} in spec["volumes"]
-    mount = {"name": NAME, "mountPath": "/workspace/hostfile", "subPath": "hostfile", "readOnly": True}
+    assert {"name": HOSTFILE, "emptyDir": {}} in spec["volumes"]
+    mount = {"name": HOSTFILE, "mountPath": "/workspace/hostfile", "subPath": "hostfile", "readOnly": True}
     assert mount in spec["containers"][0]["volumeMounts"]
 
 
@@ -57,6 +57,16 @@ def test_a_job_that_does_not_ask_for_it_has_none() -> None:
 def test_the_script_writes_one_address_a_line_in_the_order_of_ranks(hosts: str, tmp_path: Path) -> None:
     (writer,) = spec_of()["initContainers"]
     *shell, script = writer["command"]
-    moved = script.replace(f"/{NAME}/", f"{tmp_path}/")
+    moved = script.replace(f"/{HOSTFILE}/", f"{tmp_path}/")
     subprocess.run([*shell, moved], env={"TRAINER_IP_LIST": hosts}, check=True, timeout=10)
     assert (tmp_path / "hostfile").read_text().splitlines() == hosts.split(",")
+
+
+def test_the_writer_has_the_amounts_of_training_and_none_of_its_devices_or_additional_rights() -> None:
+    """Small limits would keep some shells from starting, and quotas ask for the same of all containers."""
+    amounts = {"limits": {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": 8}, "requests": {"cpu": "8"}}
+    rights = {"privileged": True, "capabilities": {"add": ["IPC_LOCK"], "drop": ["ALL"]}, "runAsUser": 7}
+    training = make.container(resources=amounts, securityContext=rights)
+    (writer,) = spec_of(make.template(training))["initContainers"]
+    assert writer["resources"] == {"limits": {"cpu": "8", "memory": "64Gi"}, "requests": {"cpu": "8"}}
+    assert writer["securityContext"] == {"capabilities": {"drop": ["ALL"]}, "runAsUser": 7}

@@ -5,7 +5,7 @@ from typing import Any
 
 import make
 import pytest
-from make import NOW
+from make import NOW, seconds
 from plans import actions
 
 from paddle_operator.api.core import Pod
@@ -114,10 +114,34 @@ def test_one_worker_is_enough_to_know_and_the_job_does_not_go_on() -> None:
 def test_who_finds_itself_alone_and_fails_is_told_so() -> None:
     """The module for training scripts raises an error then; what it has written says why."""
     job = make.paddlejob(workers=2)
-    pods = [ended(job, 0, processes((0, 1)), code=1), make.pod(job, 1, "Running")]
+    said = {"processes": [{"rank": 0, "world": 1, "error": "TrainsAlone"}]}
+    pods = [ended(job, 0, said, code=1), make.pod(job, 1, "Running")]
     found = find_failure(make.observed(job, *pods, config_map=make.config_map(job)))
     assert found.failure is not None
     assert found.failure.reason == "TrainedAlone"
+
+
+def test_who_failed_otherwise_has_failed_otherwise() -> None:
+    """It may have been evicted while it prepared something by itself: that can be tried again."""
+    job = make.paddlejob(workers=2)
+    pods = [ended(job, 0, processes((0, 1)), code=137), make.pod(job, 1, "Running")]
+    seen = make.observed(job, *pods, config_map=make.config_map(job), now=NOW + seconds(60))
+    found = find_failure(seen)
+    assert found.failure is not None
+    assert found.failure.reason != "TrainedAlone"
+
+
+def test_who_evaluates_alone_on_purpose_after_training_together_says_so() -> None:
+    job = make.paddlejob(workers=2)
+    alone = {"processes": [{"rank": 0, "world": 1, "alone": True}]}
+    assert phase_and_message(job, ended(job, 0, alone), ended(job, 1, alone)) == ("Completed", "")
+
+
+def test_who_was_told_wrong_peers_begins_anew_and_is_not_blamed() -> None:
+    job = make.paddlejob(workers=2)
+    pods = [ended(job, 0, processes((0, 1))), make.pod(job, 1, "Running", ip="198.18.0.99")]
+    found = find_failure(make.observed(job, *pods, config_map=make.config_map(job)))
+    assert found.failure is None or found.failure.reason == "AddressChanged"
 
 
 def test_a_single_worker_is_never_alone_by_mistake() -> None:

@@ -66,7 +66,7 @@ def gives_way(entry: Entry, objects: Objects) -> bool:
     return (
         is_moved
         and _try_of(after) == _try_of(before) + 1
-        and any(_share_ports(one, before) for one in rivals if one["status"].get("phase") not in FINAL)
+        and any(_share_ports(one, before) for one in rivals if _phase_of(one) not in FINAL)
         and not _has_begun(before, objects)
     )
 
@@ -79,6 +79,11 @@ def _has_begun(job: Manifest, objects: Objects) -> bool:
         if kind == PODS and owner_of(one) == job["metadata"]["uid"] and attempt_of(one) == _try_of(job)
     ]
     return any(pod["status"]["phase"] != "Pending" for pod in pods)
+
+
+def _phase_of(job: Manifest) -> str:
+    """Empty before anybody has seen it."""
+    return str(job.get("status", {}).get("phase", ""))
 
 
 def _share_ports(one: Manifest, other: Manifest) -> bool:

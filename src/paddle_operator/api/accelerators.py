@@ -14,8 +14,8 @@ from .names import ANNOTATION_ACCELERATOR
 # devices they offer their memory or cores, which nobody asks for without a device.
 _DEVICES = {
     "nvidia.com": r"gpu.*|mig-.*|vgpu.*|pgpu.*",
-    "amd.com": r"gpu.*",
-    "gpu.intel.com": r"i915.*|xe.*",
+    "amd.com": r"gpu.*|[sdqc]px_.*",
+    "gpu.intel.com": r"i915|xe",
     "habana.ai": r"gaudi.*",
     "huawei.com": r"ascend.*|npu.*",
     "kunlunxin.com": r"v?xpu.*",
@@ -33,8 +33,10 @@ _DEVICES = {
     "tencent.com": r"vcuda-.*",
     "volcano.sh": r"v?gpu-.*",
 }
-# Of a maker that the table does not know: a word of its name says what it is.
-_DEVICE_WORDS = re.compile(r"(?:^|[^a-z])[a-z]?(?:gpu|npu|xpu|mlu|dcu|gcu|hpu|tpu|sdaa)s?(?:$|[^a-z])")
+# Of all others: a word of the name says what it is.
+_DEVICE_WORDS = re.compile(r"(?:^|[^a-z])[a-z]?(?:gpu|npu|xpu|mlu|dcu|gcu|hpu|tpu|ppu|sdaa)s?(?:$|[^a-z])")
+# What goes with a device and is none, for all that its name says: a port of the network.
+_NETWORKS = frozenset({"rdma", "network", "networking"})
 
 
 def has_accelerator(container: dict[str, Any], annotations: dict[str, str]) -> bool:
@@ -44,17 +46,30 @@ def has_accelerator(container: dict[str, Any], annotations: dict[str, str]) -> b
     """
     if (told := answer_to(ANNOTATION_ACCELERATOR, annotations)) is not None:
         return told
+    has_claims = bool((container.get("resources") or {}).get("claims"))
+    return has_claims or any(map(is_accelerator, _extended(container)))
+
+
+def unknown_resources(container: dict[str, Any], annotations: dict[str, str]) -> list[str]:
+    """What it asks for of device plugins, if nobody can tell that some of it is an accelerator."""
+    is_told = answer_to(ANNOTATION_ACCELERATOR, annotations) is not None
+    return [] if is_told or has_accelerator(container, annotations) else sorted(_extended(container))
+
+
+def _extended(container: dict[str, Any]) -> set[str]:
+    """Other than Kubernetes' own."""
     resources = container.get("resources") or {}
     asked = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    return bool(resources.get("claims")) or any(
-        is_accelerator(name) and str(amount) != "0" for name, amount in asked.items()
-    )
+    return {
+        name
+        for name, amount in asked.items()
+        if "/" in name and "kubernetes.io/" not in name and str(amount) != "0"
+    }
 
 
 def is_accelerator(resource: str) -> bool:
     domain, slash, name = resource.lower().rpartition("/")
-    if not slash:
+    if not slash or domain.partition(".")[0] in _NETWORKS:
         return False
-    if domain in _DEVICES:
-        return re.fullmatch(_DEVICES[domain], name) is not None
-    return _DEVICE_WORDS.search(name) is not None
+    is_listed = domain in _DEVICES and re.fullmatch(_DEVICES[domain], name) is not None
+    return is_listed or _DEVICE_WORDS.search(name) is not None

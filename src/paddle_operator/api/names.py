@@ -40,6 +40,8 @@ ANNOTATION_ACCELERATOR = PREFIX + "accelerator"
 TERMINATION_MESSAGE_PATH = "TERMINATION_MESSAGE_PATH"
 # On a PaddleJob: the path of a file that lists the workers' addresses.
 ANNOTATION_HOSTFILE = PREFIX + "hostfile"
+# The init container that writes it, and the volume that holds it.
+HOSTFILE = "paddle-hostfile"
 # On a PaddleJob: its workers do not train together, on purpose.
 ANNOTATION_INDEPENDENT_RANKS = PREFIX + "independent-ranks"
 # On a config map: a fingerprint of the peers that it tells of.
@@ -88,7 +90,13 @@ CONFIG_MAP_MISSING = "ConfigMapMissing"
 SLOW_START = "SlowStart"
 # Reasons of events that have no condition.
 ENV_DROPPED = "VariableDropped"
+NO_ACCELERATOR = "TakenForNoAccelerator"
 UNREADABLE = "Unreadable"
+
+
+def port_range(port: int) -> str:
+    """Where Paddle's launcher draws the ports of its trainers from, between its own and the meeting place."""
+    return f"{port + 1}:{port + MEETING_PORT - 1}"
 
 
 def pod_name(job: str, role: str, index: int) -> str:

@@ -31,7 +31,8 @@ def process_log(log: Path, local_rank: int) -> Path:
 def process_logs(log: Path) -> Mapping[int, Path]:
     """Those that there are, by local rank."""
     found = {path.name.rpartition(".")[2]: path for path in log.parent.glob(f"{log.stem}.{_PROCESS}.*")}
-    return {int(rank): found[rank] for rank in sorted(found, key=int)}
+    # An editor may leave a file of its own beside them.
+    return {int(rank): found[rank] for rank in sorted(filter(str.isdecimal, found), key=int)}
 
 
 def furnish_launcher(folder: Path, log: Path) -> None:

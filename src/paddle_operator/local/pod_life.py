@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from paddle_operator.api.meta import Key, Manifest
-from paddle_operator.api.names import LABEL_ATTEMPT, MEETING_PORT, TERMINATION_MESSAGE_PATH
+from paddle_operator.api.names import LABEL_ATTEMPT, TERMINATION_MESSAGE_PATH, port_range
 from paddle_operator.api.paddlejob import is_port
 
 from .images import Images
@@ -264,7 +264,7 @@ class PodLife:
 def _own_ports(variables: Mapping[str, str]) -> dict[str, str]:
     """Paddle's launcher draws ports for all interfaces, which pods here share."""
     port = variables.get("PADDLE_PORT", "")
-    return {"PORT_RANGE": f"{int(port) + 1}:{int(port) + MEETING_PORT - 1}"} if is_port(port) else {}
+    return {"PORT_RANGE": port_range(int(port))} if is_port(port) else {}
 
 
 def _inherited() -> dict[str, str]:

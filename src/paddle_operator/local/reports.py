@@ -52,7 +52,8 @@ def _said(file: Path) -> str:
             text = opened.read(MOST_BYTES).decode(errors="replace")
     except OSError:
         return ""
-    return text.strip() if read_report(text) is not None else ""
+    # In one line, as something may stand behind it.
+    return " ".join(text.split()) if read_report(text) is not None else ""
 
 
 def _lines(log: Path, since: int) -> Iterator[str]:

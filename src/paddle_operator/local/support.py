@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from paddle_operator.api.annotations import answer_to
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import ANNOTATION_ACCELERATOR, ANNOTATION_HOSTFILE
 from paddle_operator.api.paddlejob import PaddleJob, read_template, training_container_of
@@ -115,6 +116,9 @@ def warnings(job: PaddleJob, machine: Machine) -> list[Problem]:
     if job.run_policy.force_delete_after_seconds is not None:
         message = "is passed over: the one node, this machine, always answers"
         found.append(Problem("spec.runPolicy.forceDeleteAfterSeconds", message))
+    if answer_to(ANNOTATION_ACCELERATOR, job.metadata.annotations) and not machine.has_gpu:
+        message = "is passed over: this machine has none, and Paddle is told so"
+        found.append(Problem(f"metadata.annotations[{ANNOTATION_ACCELERATOR}]", message))
     return [*found, *_overloads(job, machine)]
 
 

@@ -15,7 +15,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paddle_operator.api.accelerators import has_accelerator
-from paddle_operator.api.names import MEETING_PORT, PORTS_PER_POD, TERMINATION_MESSAGE_PATH, pod_name
+from paddle_operator.api.annotations import answer_to
+from paddle_operator.api.names import (
+    ANNOTATION_INDEPENDENT_RANKS,
+    MEETING_PORT,
+    PORTS_PER_POD,
+    TERMINATION_MESSAGE_PATH,
+    pod_name,
+    port_range,
+)
 from paddle_operator.api.paddlejob import Mode, PaddleJob, Role
 
 from .endpoints import Endpoint, Slot, port_of
@@ -33,10 +41,10 @@ OURS = frozenset({
     "PADDLE_TRAINER_ENDPOINTS", "PADDLE_CURRENT_ENDPOINT", "TRAINING_ROLE", "PADDLE_TRAINING_ROLE",
     "TRAINER_PORTS_NUM",
     "PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_WITH_GLOO", "PADDLE_GLOO_RENDEZVOUS", "PADDLE_GLOO_HTTP_ENDPOINT",
-    "PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_RANK",
-    "MASTER_ADDR", "MASTER_PORT", "NNODES", "RANK", "TRAINER_IP_LIST",
-    "DISTRIBUTED_TRAINER_ENDPOINTS",
+    "PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_RANK", "DISTRIBUTED_TRAINER_ENDPOINTS",
 })  # fmt: skip
+# Names that others use as well: ours in a job whose workers shall meet.
+OURS_TO_MEET = frozenset({"MASTER_ADDR", "MASTER_PORT", "NNODES", "RANK", "TRAINER_IP_LIST"})
 
 
 def pod_variables(job: PaddleJob, slot: Slot, container: dict[str, Any]) -> list[Variable]:
@@ -51,7 +59,8 @@ def pod_variables(job: PaddleJob, slot: Slot, container: dict[str, Any]) -> list
         # The programs of parameter servers are written in the older of Paddle 3's two representations.
         literals["FLAGS_enable_pir_api"] = "0"
     else:
-        literals["PADDLE_RANK"] = literals["RANK"] = str(slot.rank)
+        if shall_meet(job):
+            literals["PADDLE_RANK"] = literals["RANK"] = str(slot.rank)
         literals["PADDLE_CURRENT_ENDPOINT"] = f"$(POD_IP):{port}"
         if not has_accelerator(container, job.metadata.annotations):
             # Without a GPU Paddle still looks for NCCL unless it is told; with one it must not be told.
@@ -70,11 +79,6 @@ def _own_host(job: PaddleJob, slot: Slot) -> Variable:
     return {"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}
 
 
-def port_range(port: int) -> str:
-    """Where Paddle's launcher draws the ports of its trainers from, between its own and the meeting place."""
-    return f"{port + 1}:{port + MEETING_PORT - 1}"
-
-
 def shared_variables(job: PaddleJob, endpoints: Mapping[Role, Sequence[Endpoint]]) -> dict[str, str]:
     """What all pods of the job are told, rank by rank: the data of the config map."""
     workers = endpoints[Role.WORKER]
@@ -88,11 +92,26 @@ def shared_variables(job: PaddleJob, endpoints: Mapping[Role, Sequence[Endpoint]
     }
     if job.spec.mode is Mode.PS:
         told |= _about_servers(job, endpoints[Role.PS])
+    elif not shall_meet(job):
+        return told
     else:
         told |= _about_the_meeting(workers)
         if len({worker.host for worker in workers}) < len(workers):
             told["DISTRIBUTED_TRAINER_ENDPOINTS"] = ",".join(_told_apart(workers))
     return told | {"PADDLE_TRAINER_ENDPOINTS": ",".join(map(str, workers))}
+
+
+def shall_meet(job: PaddleJob) -> bool:
+    """Workers that are independent on purpose know how many they are, and nobody whom they could meet.
+
+    Those of PS mode meet at the servers.
+    """
+    is_independent = answer_to(ANNOTATION_INDEPENDENT_RANKS, job.metadata.annotations)
+    return job.spec.mode is not Mode.PS and not is_independent
+
+
+def ours_in(job: PaddleJob) -> frozenset[str]:
+    return OURS | OURS_TO_MEET if shall_meet(job) else OURS
 
 
 def _told_apart(workers: Sequence[Endpoint]) -> list[str]:
@@ -131,14 +150,14 @@ def _about_servers(job: PaddleJob, servers: Sequence[Endpoint]) -> dict[str, str
     }
 
 
-def merged_variables(ours: list[Variable], users: list[Variable]) -> list[Variable]:
+def merged_variables(job: PaddleJob, ours: list[Variable], users: list[Variable]) -> list[Variable]:
     """Ours, then the user's, less what the user must not set and what the user has set otherwise."""
     # Who shares a node keeps to their own ports; elsewhere the range is the user's affair.
-    fixed = OURS | ({"PORT_RANGE"} & {variable["name"] for variable in ours})
+    fixed = ours_in(job) | ({"PORT_RANGE"} & {variable["name"] for variable in ours})
     theirs = [variable for variable in users if variable.get("name") not in fixed]
     chosen = {variable.get("name") for variable in theirs}
     return [variable for variable in ours if variable["name"] not in chosen] + theirs
 
 
-def dropped_variables(users: list[Variable]) -> list[str]:
-    return sorted(name for variable in users if (name := variable.get("name", "")) in OURS)
+def dropped_variables(job: PaddleJob, users: list[Variable]) -> list[str]:
+    return sorted(name for variable in users if (name := variable.get("name", "")) in ours_in(job))

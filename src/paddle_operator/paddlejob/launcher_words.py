@@ -14,6 +14,7 @@ a log; what is made up misleads whoever reads of that job, and nobody else.
 import re
 from typing import NamedTuple
 
+from paddle_operator.api.remembered import remembered
 from paddle_operator.api.report import Report, read_report
 
 MOST_OF_A_PATH = 256
@@ -23,7 +24,7 @@ UNCAUGHT = 1
 _FAILED = re.compile(
     r"^Container rank (\d{1,5}) status failed cmd .* code (-?\d{1,3}) log (.*)$", re.MULTILINE | re.ASCII
 )
-_LOG_OF_A_TRAINER = re.compile(r"(.*/)?workerlog\.\d{1,5}")
+_LOG_OF_A_TRAINER = re.compile(r"([\w./@%+=:-]*/)?workerlog\.\d{1,5}")
 # What `tail log/workerlog.*` prints before each of several files.
 _HEADER = re.compile(r"^==> (?:.*/)?workerlog\.(\d{1,5}) <==$", re.MULTILINE | re.ASCII)
 _GLOO = re.compile(r"gloo/transport/tcp/\w+\.cc")
@@ -71,6 +72,7 @@ class Told(NamedTuple):
 NOTHING = Told()
 
 
+@remembered
 def listen(text: str) -> Told:
     """Of several runs, as of an elastic launcher, the last one counts."""
     if not text:
@@ -100,10 +102,11 @@ def _with_report(heard: Told, report: Report) -> Told:
 
     One that has said nothing of an error while others lost a peer was killed.
     """
-    processes = sorted(report.processes, key=lambda one: one.rank or 0)
-    own = {place for place, one in enumerate(processes) if one.error and not one.lost_peer}
-    victims = {place for place, one in enumerate(processes) if one.lost_peer}
-    silent = {*range(len(processes))} - own - victims
+    ordered = sorted(report.processes, key=lambda one: one.rank or 0)
+    places = {place if one.local_rank is None else one.local_rank: one for place, one in enumerate(ordered)}
+    own = {place for place, one in places.items() if one.error and not one.lost_peer}
+    victims = {place for place, one in places.items() if one.lost_peer}
+    silent = places.keys() - own - victims
     if not own and not victims:
         return heard
     words = heard.words

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from paddle_operator.api.accelerators import unknown_resources
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import (
     ANNOTATION_PORT,
@@ -15,7 +16,7 @@ from paddle_operator.api.names import (
     PREFIX,
     pod_name,
 )
-from paddle_operator.api.paddlejob import PaddleJob, read_template, training_container_of
+from paddle_operator.api.paddlejob import Mode, PaddleJob, read_template, training_container_of
 
 from .endpoints import Slot, port_of
 from .environment import dropped_variables, merged_variables, pod_variables
@@ -67,14 +68,22 @@ def dropped_variables_of(job: PaddleJob) -> list[str]:
     names: set[str] = set()
     for role in job.roles.values():
         container = training_container_of(read_template(role.template)["spec"])
-        names.update(dropped_variables(container.get("env") or []))
+        names.update(dropped_variables(job, container.get("env") or []))
     return sorted(names)
+
+
+def unknown_resources_of(job: PaddleJob) -> list[str]:
+    """What its workers ask for of device plugins, of which nobody can tell whether it computes."""
+    if job.spec.mode is Mode.PS:
+        return []
+    container = training_container_of(read_template(job.spec.worker.template)["spec"])
+    return unknown_resources(container, job.metadata.annotations)
 
 
 def _equip(container: dict[str, Any], job: PaddleJob, slot: Slot) -> None:
     """Give the training container its variables; it cannot start before the config map is there."""
     ours = pod_variables(job, slot, container)
-    container["env"] = merged_variables(ours, container.get("env") or [])
+    container["env"] = merged_variables(job, ours, container.get("env") or [])
     # The last source wins, so ours stands behind the user's.
     container["envFrom"] = [*(container.get("envFrom") or []), {"configMapRef": {"name": job.metadata.name}}]
 

@@ -8,8 +8,8 @@ import msgspec
 from paddle_operator.api.names import ANNOTATION_PORT, HOST_PORTS, PORTS_PER_POD
 from paddle_operator.api.paddlejob import PaddleJob, PaddleJobStatus, Phase
 
+from .attempts import next_attempt
 from .observed import Observed
-from .restarts import next_attempt
 
 # Nothing tells a job that another one was given its ports: it looks now and then, for as long as it waits.
 LOOK_AFTER = timedelta(seconds=10)

@@ -6,7 +6,7 @@ from itertools import chain
 import msgspec
 
 from paddle_operator.api.meta import Manifest
-from paddle_operator.api.names import ENV_DROPPED, LABEL_ATTEMPT
+from paddle_operator.api.names import ENV_DROPPED, LABEL_ATTEMPT, NO_ACCELERATOR
 from paddle_operator.api.paddlejob import PaddleJobStatus, Phase, Role
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource, Target
 from paddle_operator.plan import Create, Emit, Plan, Step
@@ -22,7 +22,7 @@ from .news import write_due, write_status
 from .nudge import next_nudge, nudges
 from .observed import Observed
 from .obstacles import End, Obstacle, find_obstacle
-from .pods import build_pod, dropped_variables_of
+from .pods import build_pod, dropped_variables_of, unknown_resources_of
 from .relabel import relabel
 from .restarts import backed_off_until
 from .services import missing_services
@@ -42,6 +42,11 @@ from .waiting import next_wonder
 
 # Not everything that stands in the way is shown to us when it goes: somebody else's config map is not.
 LOOK_AGAIN_AFTER = timedelta(seconds=10)
+DROPPED = "the operator decides about {}; the values in the template are not used"
+TAKEN_FOR_NONE = (
+    "{} is not known to be an accelerator, so Paddle is told to use the CPU (PADDLE_DISTRI_BACKEND=gloo); "
+    'write the annotation paddlepaddle.org/accelerator: "true" on the job if it is one, else "false"'
+)
 
 
 def reconcile(seen: Observed) -> Plan:
@@ -142,7 +147,7 @@ def children(seen: Observed) -> tuple[Step, ...]:
     found = missing_config_map(seen)
     config_map: Step = (_create(seen, CONFIG_MAPS, found),) if found else ()
     pods = tuple(_pod_creates(seen, role) for role in seen.job.roles)
-    steps = (config_map, missing_services(seen), *pods, _warn_of_dropped_variables(seen))
+    steps = (config_map, missing_services(seen), *pods, _warnings(seen))
     return _one_ahead(steps) if seen.refusals else steps
 
 
@@ -164,13 +169,20 @@ def _one_ahead(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple(part for step in steps for part in (step[:1], step[1:]))
 
 
-def _warn_of_dropped_variables(seen: Observed) -> Step:
-    is_first = seen.missing and not seen.own and not seen.job.status.attempt
-    names = dropped_variables_of(seen.job) if is_first else []
-    if not names:
+def _warnings(seen: Observed) -> Step:
+    """Told once, with the first pods."""
+    if not seen.missing or seen.own or seen.job.status.attempt:
         return ()
-    message = f"the operator decides about {', '.join(names)}; the values in the template are not used"
-    return (Emit(Target.of(PADDLE_JOBS, seen.job), warning=True, reason=ENV_DROPPED, message=message),)
+    told = {
+        ENV_DROPPED: (dropped_variables_of(seen.job), DROPPED),
+        NO_ACCELERATOR: (unknown_resources_of(seen.job), TAKEN_FOR_NONE),
+    }
+    job = Target.of(PADDLE_JOBS, seen.job)
+    return tuple(
+        Emit(job, warning=True, reason=reason, message=message.format(", ".join(names)))
+        for reason, (names, message) in told.items()
+        if names
+    )
 
 
 def _say_terminating(seen: Observed) -> Plan:

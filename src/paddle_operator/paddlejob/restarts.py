@@ -15,6 +15,7 @@ from paddle_operator.api.meta import find_condition
 from paddle_operator.api.names import RESTARTING
 from paddle_operator.api.paddlejob import Failure, PaddleJob, PaddleJobStatus, Phase
 
+from .attempts import next_attempt
 from .ends import Counts
 from .limits import backoff_limit, counted, max_disruptions
 from .observed import RESOLUTION, Observed
@@ -34,20 +35,6 @@ def begin_again(seen: Observed, failure: Failure, counts: Counts) -> PaddleJobSt
         failures=failures,
         disruptions=disruptions,
         failure=failure,
-    )
-
-
-def next_attempt(seen: Observed) -> PaddleJobStatus:
-    """From here on every pod that there is belongs to an earlier try."""
-    return msgspec.structs.replace(
-        seen.job.status,
-        attempt=seen.job.status.attempt + 1,
-        attempt_time=seen.stamp,
-        mode=seen.job.spec.mode,
-        ps=None,
-        worker=None,
-        heter=None,
-        observed_generation=seen.job.metadata.generation,
     )
 
 

@@ -4,9 +4,9 @@ import msgspec
 
 from paddle_operator.api.paddlejob import PaddleJobStatus, Phase
 
+from .attempts import next_attempt
 from .limits import incidents_in_place
 from .observed import Observed
-from .restarts import next_attempt
 
 
 def is_suspended(seen: Observed) -> bool:

@@ -9,18 +9,22 @@ be started in the same way, so this is final.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from paddle_operator.api.annotations import answer_to
-from paddle_operator.api.names import ANNOTATION_INDEPENDENT_RANKS, TRAINED_ALONE
+from paddle_operator.api.core import Terminated
+from paddle_operator.api.names import TRAINED_ALONE
 from paddle_operator.api.paddlejob import Failure, Mode
-from paddle_operator.api.report import Report, read_report
+from paddle_operator.api.report import Process, Report, read_report
 
 from .endpoints import Slot
 from .ends import meaning_of
+from .environment import shall_meet
 from .observed import Observed
+
+# The error of the module for training scripts, in a report.
+FOUND_ITSELF_ALONE = "TrainsAlone"
 
 
 class _Sight(NamedTuple):
-    """How the world looked from one pod."""
+    """How the world looked from one pod, to those that did not train alone on purpose."""
 
     slot: Slot
     pod: str
@@ -28,11 +32,15 @@ class _Sight(NamedTuple):
 
     @property
     def worlds(self) -> set[int]:
-        return {one.world for one in self.report.processes if one.world is not None}
+        return {one.world for one in self._together if one.world is not None}
 
     @property
     def ranks(self) -> set[int]:
-        return {one.rank for one in self.report.processes if one.rank is not None}
+        return {one.rank for one in self._together if one.rank is not None}
+
+    @property
+    def _together(self) -> list[Process]:
+        return [one for one in self.report.processes if not one.alone]
 
     def __str__(self) -> str:
         return f"{self.slot.role} {self.slot.rank} (pod {self.pod})"
@@ -41,9 +49,10 @@ class _Sight(NamedTuple):
 def find_lonely(seen: Observed) -> Failure | None:
     """The failure of a job whose workers trained apart; None if nothing says so, or if that is on purpose."""
     job = seen.job
-    is_wanted = answer_to(ANNOTATION_INDEPENDENT_RANKS, job.metadata.annotations)
-    if job.spec.mode is not Mode.COLLECTIVE or is_wanted:
+    if job.spec.mode is not Mode.COLLECTIVE or not shall_meet(job):
         return None
+    if seen.reads_an_old_list or seen.tells_wrong_peers:
+        return None  # they were misled, by us perhaps, and the next attempt is told better
     sights = [sight for name in seen.workers if (sight := _sight(seen, name))]
     found = next(_contradictions(sights, len(seen.workers)), None)
     if found is None:
@@ -68,8 +77,13 @@ def find_lonely(seen: Observed) -> Failure | None:
 def _sight(seen: Observed, name: str) -> _Sight | None:
     training = seen.training_status(name)
     end = training.state.terminated if training is not None else None
-    report = read_report(end.message) if end is not None and end.message else None
+    report = read_report(end.message) if end is not None and _speaks_of_training(end) else None
     return _Sight(seen.slots[name], name, report) if report is not None else None
+
+
+def _speaks_of_training(end: Terminated) -> bool:
+    """Of a pod that failed otherwise, and perhaps early, its failure is what counts."""
+    return end.exit_code == 0 or FOUND_ITSELF_ALONE in end.message
 
 
 def _contradictions(sights: list[_Sight], pods: int) -> Iterator[tuple[_Sight, str]]:
