@@ -63,6 +63,8 @@ ENDS = {
     "expires": ("", set()),
     "loses-a-node": ("Completed", set()),
     "loses-a-node-for-good": ("Restarting", {"resnet-worker-1"}),
+    "trains-together-and-says-so": ("Completed", set()),
+    "trains-alone": ("Failed", WORKERS),
     "is-deleted": ("", set()),
     "service-ps-is-deleted": ("", set()),
     "is-called-like-a-pod-of-another": ("Completed", WORKERS),

@@ -60,6 +60,7 @@ class Kubelet:
     in_place: Mapping[str, int] = field(default_factory=dict)
     """How often containers of a pod fail and are restarted, in the first try."""
     schedule: Schedule = field(default_factory=Steady)
+    reports: Mapping[str, str] = field(default_factory=dict)
     started: dict[str, Start] = field(default_factory=dict)
     addresses: dict[str, str] = field(default_factory=dict)
     """By the UID of the pod, as all that follows."""
@@ -191,8 +192,10 @@ class Kubelet:
             await self._report(pod, "Running", {"running": {}}, restarts=self._restarts(pod) + 1)
             return
         self._due.pop(pod["metadata"]["uid"])
-        end = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
-        await self._report(pod, "Failed" if code else "Succeeded", end)
+        end = {"exitCode": code, "reason": "Error" if code else "Completed"}
+        if not code and (said := self.reports.get(pod["metadata"]["name"])):
+            end["message"] = said
+        await self._report(pod, "Failed" if code else "Succeeded", {"terminated": end})
 
     async def evict(self, pod: Manifest) -> None:
         """The node is short of something, and this pod has more of it than it asked for."""

@@ -54,6 +54,8 @@ class Workload:
     exit_codes: Mapping[str, int | Sequence[int]] = field(default_factory=dict)
     run_seconds: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
     in_place: Mapping[str, int] = field(default_factory=dict)
+    reports: Mapping[str, str] = field(default_factory=dict)
+    """What pods say of themselves when they end well, by their names."""
     recreation: Recreation | None = None
     acts: tuple[Act, ...] = ()
     """What people and machines do meanwhile, one after the other."""
@@ -147,6 +149,7 @@ async def _live(workload: Workload, faults: Faults, schedule: Schedule) -> Life:
     memory.history = history
     witness = Witness(history, invariants.ALL)
     kubelet = Kubelet(memory, history, workload.exit_codes, workload.run_seconds, workload.in_place, schedule)
+    kubelet.reports = workload.reports
     user = User(memory, workload)
     stage = Stage(memory, history, kubelet, workload.name, user.create)
     processes = Processes(memory, history, faults, schedule, witness)

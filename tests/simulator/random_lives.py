@@ -50,6 +50,7 @@ from simulator.workloads import (
     ANOTHER_HOST_JOB,
     HASTY,
     IMPOSTOR,
+    LATER,
     MISFIT,
     disturbed,
     does_alike_in_every_try,
@@ -95,7 +96,11 @@ def workload_of(number: int) -> Workload:
     dice = Random(f"{number} workload")
     if dice.random() < 0.25:
         return dice.choice(
-            [ALL[name] for name in ALL if len(slots_of(ALL[name].manifest)) > 1 and name not in IN_TIME]
+            [
+                ALL[name]
+                for name in ALL
+                if len(slots_of(ALL[name].manifest)) > 1 and name not in IN_TIME | LATER
+            ]
         )
     asked = {
         "policy": dice.choice(POLICIES),

@@ -1,6 +1,6 @@
 """The lives that are simulated: what the user asks for, how the pods fare, who else is in the namespace."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from math import inf
@@ -11,6 +11,7 @@ import make
 from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import LABEL_INDEX, LABEL_RES_NAME, LABEL_RES_TYPE, LABEL_ROLE, OLD_FINALIZER
 from paddle_operator.api.paddlejob import PaddleJob
+from paddle_operator.api.report import VERSION, Process, Report, written
 from paddle_operator.api.resources import CONFIG_MAPS, PADDLE_JOBS, PODS, AnyResource
 from paddle_operator.paddlejob.config_map import build_config_map
 from paddle_operator.paddlejob.endpoints import Endpoint, slots_of
@@ -124,6 +125,17 @@ def is_adopted(workload: Workload) -> bool:
 
 ANOTHER_HOST_JOB = job(workers=1, servers=1, intranet="Host", name="bert")
 
+
+def reporting(worlds: Mapping[int, int], **asked: Any) -> Workload:
+    """Those ranks end, and each tells how many it was one of; the others go on for ever."""
+    told = {rank: Report(VERSION, processes=(Process(rank, world),)) for rank, world in worlds.items()}
+    return Workload(
+        job(**asked),
+        run_seconds={f"resnet-worker-{rank}": inf for rank in range(2) if rank not in worlds},
+        reports={f"resnet-worker-{rank}": written(report) for rank, report in told.items()},
+    )
+
+
 LIVES = {
     "completes": Workload(job(policy="Never"), others=((PODS, IMPOSTOR),)),
     "completes-and-is-cleaned": Workload(job(policy="Always")),
@@ -198,6 +210,8 @@ LIVES = {
     "expires": Workload(job(policy="Never", ttlSecondsAfterFinished=60)),
     "loses-a-node": disturbed(lose_node_of("resnet-worker-1"), forceDeleteAfterSeconds=60),
     "loses-a-node-for-good": disturbed(lose_node_of("resnet-worker-1")),
+    "trains-together-and-says-so": reporting({0: 2, 1: 2}),
+    "trains-alone": reporting({1: 1}, policy="Never", backoffLimit=3),
     "is-deleted": disturbed(delete_job(), policy="Never"),
     "service-ps-is-deleted": disturbed(delete_job(), workers=1, servers=1, intranet="Service"),
     # Their names begin alike, and the pods of one are called like the other with something behind it.
@@ -216,6 +230,8 @@ LIVES = {
     "is-adopted-and-deleted": replace(adopted(job(), pods=2, has_map=True), acts=(delete_job(),)),
 }
 
+# Came after numbers of random lives were written down, and are not drawn: each number means what it meant.
+LATER = {"trains-together-and-says-so", "trains-alone"}
 # A minute is all they have: who is slow may meet the deadline in another try, or before the first pod runs.
 HASTY = {"runs-too-long", "runs-too-long-after-a-restart", "does-not-start"}
 
