@@ -43,7 +43,7 @@ def test_blanks_do_not_matter_in_a_name(name: str, case: str, capsys: pytest.Cap
     [
         ("nonsense", f"no group 'nonsense', but {', '.join(NAMES)}"),
         ("-1", "no group '-1'"),
-        ("crashes complets", "no life 'complets', but 145 others, such as: completes; "),
+        ("crashes complets", "no life 'complets', but 147 others, such as: completes; "),
         ("crashes completes befor 3", "but 42 others, such as: crashes completes before 3; "),
         ("undisturbed restart", "such as: restarts; "),
         ("undisturbed 2000", "no life '2000'"),
