@@ -27,6 +27,7 @@ from paddle_operator.paddlejob.ports import ports_needed
 from .gather import Gatherer, Line
 from .scene import Scene
 from .screen import PlainScreen, Screen
+from .shared_logs import SharedLogs
 from .workspace import Workspace
 
 LOOKS_PER_SECOND = 5
@@ -57,6 +58,7 @@ class Session:
     place: Workspace
     now: Callable[[], datetime]
     timeout_seconds: float | None = None
+    _shared_logs: SharedLogs = field(default_factory=SharedLogs)
     _interrupts: asyncio.Event = field(default_factory=asyncio.Event)
     _killed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -138,6 +140,8 @@ class Session:
 
     def _print_logs(self, lines: Sequence[Line]) -> None:
         self._draw(lambda screen: screen.print_logs(lines))
+        for told in self._shared_logs.heed(lines):
+            self._say(f"warning: {told}")
 
     def _say(self, text: str) -> None:
         self._draw(lambda screen: screen.say(text))
