@@ -29,6 +29,8 @@ class Objects(dict[tuple[AnyResource, Key], Manifest]):
         """UIDs of controllers, by the UID of what they own."""
         self.slots: dict[str, set[tuple[str, int]]] = defaultdict(set)
         """Of a job, by its UID, all that it ever asked for."""
+        self.attempts: dict[str, int] = {}
+        """By the UID of a child, the one that it was made for: labels may be taken off later."""
         self.given_up: dict[str, set[int]] = defaultdict(set)
         """Of a job, by its UID, the tries in which nobody began, as an older job had the same ports."""
 
@@ -40,6 +42,7 @@ class Objects(dict[tuple[AnyResource, Key], Manifest]):
         self[entry.resource, key_of(entry.after)] = entry.after
         uid = entry.after["metadata"]["uid"]
         self.owners[uid] = owner_of(entry.after)
+        self.attempts.setdefault(uid, attempt_of(entry.after))
         if entry.resource == PADDLE_JOBS:
             self.slots[uid].update(slots_of(entry.after))
             if gives_way(entry, self):
@@ -159,7 +162,7 @@ def owner_of(document: Manifest) -> str:
 
 
 def attempt_of(child: Manifest) -> int:
-    """The try that it was made for."""
+    """The try that it was made for, as it says."""
     return int(child["metadata"].get("labels", {}).get(LABEL_ATTEMPT, "0"))
 
 

@@ -10,7 +10,7 @@ from paddle_operator.api.meta import Manifest
 from paddle_operator.api.names import ANNOTATION_NUDGE
 from paddle_operator.api.resources import CONFIG_MAPS, PODS, SERVICES, Target
 from paddle_operator.memory.cluster import MemoryCluster
-from simulator.history import TrueHistory, attempt_of, key_of, now, owner_of, trains, variables_of
+from simulator.history import TrueHistory, key_of, now, owner_of, trains, variables_of
 from simulator.schedule import NODE, Schedule, Steady
 
 T = TypeVar("T", int, float)
@@ -28,6 +28,8 @@ class Start:
 
     pod: Manifest
     config_map: Manifest
+    attempt: int
+    """That the pod was made for."""
 
     @property
     def told(self) -> dict[str, str]:
@@ -147,15 +149,15 @@ class Kubelet:
             await self._report(pod, "Pending", {"waiting": {"reason": "CreateContainerConfigError"}})
             return
         self._due.pop(uid, None)
-        self.started[uid] = Start(pod, config_map)
+        self.started[uid] = Start(pod, config_map, self.history.objects.attempts[uid])
         await self._report(pod, "Running", {"running": {}})
 
     def _begin_training(self) -> None:
         """Of each job of which all pods run, were told the same, and find each other."""
         jobs: dict[tuple[str, int], list[Manifest]] = {}
         for pod in self.history.of_kind(PODS).values():
-            if pod["metadata"]["uid"] in self.started:
-                jobs.setdefault((owner_of(pod), attempt_of(pod)), []).append(pod)
+            if (start := self.started.get(pod["metadata"]["uid"])) is not None:
+                jobs.setdefault((owner_of(pod), start.attempt), []).append(pod)
         for job, pods in jobs.items():
             first, *others = (self.started[pod["metadata"]["uid"]].hosts for pod in pods)
             if job in self._trained or len(pods) != len(first) or any(hosts != first for hosts in others):

@@ -95,9 +95,9 @@ def all_pods_of_a_job_were_told_the_same(life: "Life") -> bool:
     last = {job["metadata"]["uid"]: job["status"].get("attempt", 0) for job in life.jobs.values()}
     are_two = bool(life.faults.of(SecondLeader))
     told = {
-        (owner_of(start.pod), attempt_of(start.pod), str(start.told))
+        (owner_of(start.pod), start.attempt, str(start.told))
         for start in life.kubelet.started.values()
-        if not (are_two and attempt_of(start.pod) < last.get(owner_of(start.pod), 0))
+        if not (are_two and start.attempt < last.get(owner_of(start.pod), 0))
     }
     return len(told) == len({(owner, attempt) for owner, attempt, _ in told})
 
@@ -111,8 +111,8 @@ def no_container_starts_with_the_map_of_another_job(life: "Life") -> bool:
     return all(
         owner_of(start.pod) == owner_of(start.config_map)
         and (
-            attempt_of(start.pod) == attempt_of(start.config_map)
-            or (are_two and attempt_of(start.pod) < attempt_of(start.config_map))
+            start.attempt == attempt_of(start.config_map)
+            or (are_two and start.attempt < attempt_of(start.config_map))
         )
         for start in life.kubelet.started.values()
     )
