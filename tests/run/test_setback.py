@@ -14,6 +14,15 @@ from paddle_operator.run.setback import facts, on_this_machine
         ("its log (kubectl logs --previous), or", "its log (--logs shows it), or"),
         ("kubectl describe pod shows more", "objects.yaml of --keep DIR shows more"),
         ("raise the limit", "raise the limit"),
+        (
+            "its process 1 with 1 (/tmp/run/pods/0-1/launcher/paddle/workerlog.1)",
+            "its process 1 with 1 (workerlog.1)",
+        ),
+        (
+            "look at its log, workerlog.1: in the container's folder log, unless --log_dir or PADDLE_LOG_DIR "
+            "names another; on a volume it outlives the pod",
+            "look at its log, workerlog.1; --keep DIR keeps it",
+        ),
     ],
 )
 def test_nobody_is_sent_to_a_cluster_that_there_is_not(text: str, here: str) -> None:

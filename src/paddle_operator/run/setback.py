@@ -9,7 +9,7 @@ _HERE = (
     (re.compile(r"kubectl logs( --previous)?( \S+ -c [-a-zA-Z0-9]+)?"), "--logs shows it"),
     (re.compile(r"kubectl describe pod( [-a-z0-9]+-\d+)?"), "objects.yaml of --keep DIR"),
     # The folder of the launcher is one of ours, and gone with the pod.
-    (re.compile(r"\S*/launcher/\S+/(?=workerlog\.\d)"), ""),
+    (re.compile(r"[^\s(]*/launcher/[^\s/]+/(?=workerlog\.\d)"), ""),
     (
         re.compile(r": in the container's folder log, [^;]*(; on a volume it outlives the pod)?"),
         "; --keep DIR keeps it",
