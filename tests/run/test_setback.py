@@ -20,7 +20,7 @@ from paddle_operator.run.setback import facts, on_this_machine
         ),
         (
             (
-                "look at its log, workerlog.1: in the container's folder log, unless --log_dir names another; "
+                "look at its log, workerlog.1: in the container's folder log, unless --log_dir says other; "
                 "on a volume it outlives the pod"
             ),
             "look at its log, workerlog.1; --keep DIR keeps it",
