@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from paddle_operator.api.meta import Key
 from paddle_operator.api.names import CREATED, REFUSED
 from paddle_operator.api.resources import EVENTS, PADDLE_JOBS, AnyResource
-from paddle_operator.cluster import ApiError, Conflict, Forbidden, Invalid
+from paddle_operator.cluster import ApiError, Conflict, Forbidden, Invalid, Throttled
 
 if TYPE_CHECKING:
     from simulator.life import Life
@@ -41,11 +41,17 @@ class Answer(NamedTuple):
 def what_is_refused_is_not_asked_in_haste(life: "Life") -> bool:
     """28: no write is tried again faster than once a second, once it was refused a few times.
 
-    After another error than before it is: an executor waits by itself where it is told to.
+    After another error than before it is. Where a server asks for patience an executor waits by itself, and
+    that says nothing of how often it was refused otherwise: those are counted by themselves.
     """
+    counted = [
+        [answer for answer in found if isinstance(answer.error, Throttled) is asks_for_patience]
+        for found in _refused(life).values()
+        for asks_for_patience in (True, False)
+    ]
     return all(
         later.at - earlier.at >= HURRY_SECONDS
-        for found in _refused(life).values()
+        for found in counted
         for earlier, later in pairwise(found[FIRST_TRIES - 1 :])
         if type(earlier.error) is type(later.error)
     )
