@@ -48,6 +48,15 @@ def test_whose_last_lines_are_shown(
     assert TRY not in found
 
 
+def test_a_log_that_a_script_has_put_elsewhere_is_found(log: Path, tmp_path: Path) -> None:
+    write(log, ["the launcher's words"])
+    elsewhere = tmp_path / "workerlog.1"
+    assert farewell(log, 1, str(elsewhere)) == ["the launcher's words"]
+    write(elsewhere, TRACEBACK)
+    assert farewell(log, 1, str(elsewhere)) == TRACEBACK
+    assert farewell(log, 1, "log/workerlog.1") == ["the launcher's words"], "nobody knows where that is"
+
+
 @pytest.mark.parametrize(
     ("before", "behind", "shown"),
     [

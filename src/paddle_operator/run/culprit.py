@@ -10,10 +10,15 @@ SHOWN_LINES, FARTHEST_TRACEBACK = 20, 60
 _TRACEBACK = "Traceback (most recent call last):"
 
 
-def farewell(log: Path, local_rank: int | None) -> list[str]:
-    """Of the process, if it is known which one it was and it has printed something; else of the container."""
-    process = process_logs(log).get(local_rank) if local_rank is not None else None
-    return (_end_of(process) if process is not None else []) or _end_of(log)
+def farewell(log: Path, local_rank: int | None, elsewhere: str = "") -> list[str]:
+    """Of the process, if it is known which one it was and it has printed something; else of the container.
+
+    A script may have told its launcher to write elsewhere, which is on this machine too.
+    """
+    known = process_logs(log).get(local_rank) if local_rank is not None else None
+    places = [known, Path(elsewhere) if elsewhere.startswith("/") else None]
+    found = (_end_of(place) for place in places if place is not None)
+    return next(filter(None, found), None) or _end_of(log)
 
 
 def _end_of(log: Path) -> list[str]:

@@ -96,7 +96,7 @@ def _show_culprit(job: PaddleJob, console: Console, logs: Path) -> None:
     if failure is None or not failure.container:
         return
     log = log_file(logs, Key(job.metadata.namespace, failure.pod), failure.container)
-    lines, who = farewell(log, failure.local_rank), f"{failure.pod} (rank {failure.rank})"
+    lines, who = farewell(log, failure.local_rank, failure.log), f"{failure.pod} (rank {failure.rank})"
     if failure.local_rank is not None and len(process_logs(log)) > 1:
         name = process_name(failure.pod, failure.local_rank)
         who = f"{name} (rank {failure.rank}, local rank {failure.local_rank})"
