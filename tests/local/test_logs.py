@@ -135,3 +135,13 @@ def test_last_words_have_the_ends_of_the_logs_of_several_processes(log: Path) ->
     assert "\n==> workerlog.0 <==\n\nzero again\n" in words
     assert words.endswith("\n==> workerlog.1 <==\n\n"), "it has not said anything in this run"
     assert "one" not in words
+
+
+def test_last_words_have_the_ends_of_logs_that_a_script_has_put_elsewhere(log: Path, tmp_path: Path) -> None:
+    begun_at = begin_run(log, 0, 0)
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    add(log, f"Container rank 0 status failed cmd ['t.py'] code 1 log {folder}/workerlog.0 \n")
+    add(folder / "workerlog.0", "zero\n")
+    add(folder / "workerlog.1", "one\n")
+    assert last_words(log, begun_at).endswith("==> workerlog.0 <==\nzero\n\n==> workerlog.1 <==\none\n")

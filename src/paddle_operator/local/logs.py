@@ -5,7 +5,7 @@ Processes that Paddle's launcher starts in it have one each, beside it, named as
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from paddle_operator.api.meta import Key
@@ -15,6 +15,10 @@ LAST_WORDS_OF_A_PROCESS = 400
 MOST_PROCESSES = 64
 """Of a container, as far as their logs are told apart: more than any machine has accelerators."""
 _PROCESS = "workerlog"
+# The launcher's words of one that has failed, with the folder of its log.
+_FAILED_PROCESS = re.compile(
+    rf"^Container rank \d+ status failed .* log (/.*/){_PROCESS}\.\d+\s*$", re.MULTILINE
+)
 _MARK = re.compile(r"\[(try|restart in place) \d+ begins\]")
 
 
@@ -30,7 +34,11 @@ def process_log(log: Path, local_rank: int) -> Path:
 
 def process_logs(log: Path) -> Mapping[int, Path]:
     """Those that there are, by local rank."""
-    found = {path.name.rpartition(".")[2]: path for path in log.parent.glob(f"{log.stem}.{_PROCESS}.*")}
+    return _by_rank(log.parent.glob(f"{log.stem}.{_PROCESS}.*"))
+
+
+def _by_rank(paths: Iterable[Path]) -> Mapping[int, Path]:
+    found = {path.name.rpartition(".")[2]: path for path in paths}
     # An editor may leave a file of its own beside them.
     return {int(rank): found[rank] for rank in sorted(filter(str.isdecimal, found), key=int)}
 
@@ -85,10 +93,18 @@ def last_words(log: Path, since: int) -> str:
     And the ends of its processes' own logs, under headers as `tail` prints them: the launcher shows one of
     them, and that may be a victim.
     """
-    processes = process_logs(log) if len(process_logs(log)) > 1 else {}
+    words = _end(log, since, LAST_WORDS_BYTES)
+    processes = process_logs(log) or _logs_elsewhere(words)
+    if len(processes) < 2:
+        return words
     ends = {rank: _of_last_run(_end(one, 0, LAST_WORDS_OF_A_PROCESS)) for rank, one in processes.items()}
-    told = [f"\n==> {_PROCESS}.{rank} <==\n{end}" for rank, end in ends.items()]
-    return "".join([_end(log, since, LAST_WORDS_BYTES), *told])
+    return "".join([words, *(f"\n==> {_PROCESS}.{rank} <==\n{end}" for rank, end in ends.items())])
+
+
+def _logs_elsewhere(words: str) -> Mapping[int, Path]:
+    """Where a script has told its launcher to write, by a whole path: another one may be of several pods."""
+    found = _FAILED_PROCESS.findall(words)
+    return _by_rank(Path(found[-1]).glob(f"{_PROCESS}.*")) if found else {}
 
 
 def _end(log: Path, since: int, most: int) -> str:
