@@ -95,17 +95,22 @@ async def edit_deadlines_and_back(stage: Stage) -> None:
     old = stage.job["spec"].get("runPolicy", {})
     await stage.change_spec({"runPolicy": dict.fromkeys(names, LONG)})
     await asyncio.sleep(STANDS_SECONDS)
-    is_all = stage.job["spec"]["runPolicy"].keys() <= {*names} and not old
-    await stage.change_spec({"runPolicy": None if is_all else {name: old.get(name) for name in names}})
+    await _put_back(stage, {name: old.get(name) for name in names})
+
+
+async def _put_back(stage: Stage, old: Manifest) -> None:
+    """Of the run policy; one in which nothing is left goes, whoever else has had a hand in it."""
+    left = {**stage.job["spec"].get("runPolicy", {}), **old}
+    is_empty = all(value is None for value in left.values())
+    await stage.change_spec({"runPolicy": None if is_empty else old})
 
 
 async def suspend_and_resume(stage: Stage) -> None:
-    old = stage.job["spec"].get("runPolicy")
     await stage.change_spec({"runPolicy": {"suspend": True}})
     while not is_suspended(stage) and stage.job.get("status", {}).get("phase") not in FINAL:
         await stage.history.reach(stage.history.version + 1)
     await asyncio.sleep(STANDS_SECONDS)
-    await stage.change_spec({"runPolicy": old and {"suspend": None}})
+    await _put_back(stage, {"suspend": None})
 
 
 async def delete_the_job(stage: Stage) -> None:
