@@ -1,4 +1,4 @@
-"""What a training script may say of itself, in four calls; and it will not train alone without knowing it.
+"""What a training script may say of itself, in three calls; and it will not train alone without knowing it.
 
     import paddle.distributed as dist
     import paddlejob
@@ -12,10 +12,10 @@
             save()
             paddlejob.checkpoint(step)
 
-What is said goes into the file of the container's termination message, as JSON of at most 4,096 bytes, at the
+What is said goes into the file of the container's termination message, as JSON of at most 2,048 bytes, at the
 begin, every ten seconds and at the end; paddle-operator reads it there. It holds numbers and the name of an
-error's class, never a message, a log line or a variable. Without the operator, and without such a file, the
-calls cost nothing and still see to it that nobody trains alone.
+error's class, never a message, a log line or a variable. Where there is no such file, the calls
+cost nothing, and begin() still sees to it that nobody trains alone who knows NNODES.
 
 One file without dependencies, for Python 3.7 and newer: install it, or copy it beside the script.
 """

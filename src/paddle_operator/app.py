@@ -189,7 +189,7 @@ class PaddleJobManager:
         seen = await self._with_missing_config_maps(seen)
         if job.status.finished or job.metadata.terminating:
             return seen
-        if seen.missing and (seen.peers_are_told or find_failure(seen).failure is not None):
+        if _matters_who_is_missing(seen):
             seen = await self._with_hidden_pods(seen)
         for question in (late_for_a_deadline(seen), unconfirmed_workers(seen)):
             seen = await self._with_answers(seen, question)
@@ -254,9 +254,8 @@ class PaddleJobManager:
         return replace(seen, missing_config_maps=missing)
 
     async def _with_hidden_pods(self, seen: Observed) -> Observed:
-        """To call a pod lost is final, and one without its labels is not lost: ask for it by name.
+        """A pod without its labels is not lost: ask for it by name.
 
-        So is what is counted of a try that has failed.
         One that is really gone decides, so nobody asks for the rest.
         """
         found: list[Pod] = []
@@ -301,6 +300,11 @@ class PaddleJobManager:
     def _follow(self, resource: Resource[T], store: Store[T], selector: str = "") -> Informer[T]:
         scope = Scope(self._namespace, selector, store.keep)
         return Informer(self._cluster, resource, scope, store, on_change=self._queue.add)
+
+
+def _matters_who_is_missing(seen: Observed) -> bool:
+    """To call a pod lost is final; and of an attempt that has failed all pods are counted."""
+    return bool(seen.missing) and (seen.peers_are_told or find_failure(seen).failure is not None)
 
 
 def _named(informer: Informer[KubeObject]) -> str:

@@ -125,6 +125,30 @@ def test_variables_that_the_operator_sets_are_dropped_with_a_warning_once() -> N
     assert "VariableDropped" not in [event.reason for event in actions(again, Emit)]
 
 
+@pytest.mark.parametrize(
+    ("resources", "annotation", "servers", "told"),
+    [
+        ({"limits": {"github.com/fuse": 1}}, None, 0, True),
+        ({"limits": {"github.com/fuse": 1}}, "false", 0, False),
+        ({"limits": {"github.com/fuse": 1, "nvidia.com/gpu": 8}}, None, 0, False),
+        ({"limits": {"cpu": "4", "memory": "1Gi"}}, None, 0, False),
+        # Servers and their workers know no such difference.
+        ({"limits": {"github.com/fuse": 1}}, None, 1, False),
+    ],
+)
+def test_of_a_resource_that_nobody_knows_it_is_told_once_that_it_counts_for_none(
+    resources: dict[str, Any], annotation: str | None, servers: int, *, told: bool
+) -> None:
+    metadata = {"annotations": {"paddlepaddle.org/accelerator": annotation}} if annotation else {}
+    roles: dict[str, Any] = {"ps": make.role(servers)} if servers else {}
+    job = make.paddlejob(pod=make.template(make.container(resources=resources)), metadata=metadata, **roles)
+    events = [one for one in actions(reconcile(make.observed(job)), Emit) if one.reason != "PodsCreated"]
+    assert [event.reason for event in events] == (["TakenForNoAccelerator"] if told else [])
+    assert all("github.com/fuse" in one.message and "annotation" in one.message for one in events)
+    again = reconcile(make.observed(job, make.pod(job, 0, ip="")))
+    assert "TakenForNoAccelerator" not in [event.reason for event in actions(again, Emit)]
+
+
 def test_labels_that_somebody_took_off_are_put_back() -> None:
     job = running_job()
     bare = make.pod(job, 0, "Running", metadata={"labels": {}})

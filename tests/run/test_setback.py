@@ -15,6 +15,10 @@ from paddle_operator.run.setback import facts, on_this_machine
         ("kubectl describe pod shows more", "objects.yaml of --keep DIR shows more"),
         ("raise the limit", "raise the limit"),
         (
+            "its log, /mine/workerlog.1: in the container's folder log, unless told",
+            "its log, /mine/workerlog.1",
+        ),
+        (
             "its process 1 with 1 (/tmp/run/pods/0-1/launcher/paddle/workerlog.1)",
             "its process 1 with 1 (workerlog.1)",
         ),

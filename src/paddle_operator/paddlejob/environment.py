@@ -92,12 +92,10 @@ def shared_variables(job: PaddleJob, endpoints: Mapping[Role, Sequence[Endpoint]
     }
     if job.spec.mode is Mode.PS:
         told |= _about_servers(job, endpoints[Role.PS])
-    elif not shall_meet(job):
-        return told
-    else:
+    elif shall_meet(job):
         told |= _about_the_meeting(workers)
-        if len({worker.host for worker in workers}) < len(workers):
-            told["DISTRIBUTED_TRAINER_ENDPOINTS"] = ",".join(_told_apart(workers))
+    else:
+        return told
     return told | {"PADDLE_TRAINER_ENDPOINTS": ",".join(map(str, workers))}
 
 
@@ -114,20 +112,11 @@ def ours_in(job: PaddleJob) -> frozenset[str]:
     return OURS | OURS_TO_MEET if shall_meet(job) else OURS
 
 
-def _told_apart(workers: Sequence[Endpoint]) -> list[str]:
-    """For Paddle's launcher alone, which prefers this list.
-
-    It would take workers that share a node for one, as it counts the hosts; it meets at the first, and asks
-    for no other. So these may have any name, as long as each has another.
-    """
-    first, *others = workers
-    return [str(first), *(f"worker-{rank}:{one.port}" for rank, one in enumerate(others, start=1))]
-
-
 def _about_the_meeting(workers: Sequence[Endpoint]) -> dict[str, str]:
     """The launchers meet at one port of the first worker, the trainers' store is at another."""
     first, count = workers[0], str(len(workers))
-    return {
+    share_a_node = len({worker.host for worker in workers}) < len(workers)
+    told = {
         "PADDLE_MASTER": str(first),
         "PADDLE_NNODES": count,
         "MASTER_ADDR": first.host,
@@ -135,6 +124,17 @@ def _about_the_meeting(workers: Sequence[Endpoint]) -> dict[str, str]:
         "NNODES": count,
         "TRAINER_IP_LIST": ",".join(worker.host for worker in workers),
     }
+    return told | ({"DISTRIBUTED_TRAINER_ENDPOINTS": _told_apart(workers)} if share_a_node else {})
+
+
+def _told_apart(workers: Sequence[Endpoint]) -> str:
+    """For Paddle's launcher alone, which prefers this list.
+
+    It would take workers that share a node for one, as it counts the hosts; it meets at the first, and asks
+    for no other. So these may have any name, as long as each has another.
+    """
+    first, *others = workers
+    return ",".join([str(first), *(f"worker-{rank}:{one.port}" for rank, one in enumerate(others, start=1))])
 
 
 def _about_servers(job: PaddleJob, servers: Sequence[Endpoint]) -> dict[str, str]:

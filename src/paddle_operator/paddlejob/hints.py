@@ -64,6 +64,5 @@ def _is_by_program(failure: Failure) -> bool:
 
 def _last_words(seen: Observed) -> str:
     """Of all training that failed: who is to blame may have said less than its victims."""
-    statuses = [status for name in seen.own if (status := seen.training_status(name)) is not None]
-    ends = [status.state.terminated for status in statuses if status.state.terminated is not None]
+    ends = [end for name in seen.own if (end := seen.training_end(name)) is not None]
     return "\n".join(end.message for end in ends if end.exit_code and end.message)

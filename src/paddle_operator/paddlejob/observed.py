@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from paddle_operator.api.core import ConfigMap, ContainerStatus, Pod, Service
+from paddle_operator.api.core import ConfigMap, ContainerStatus, Pod, Service, Terminated
 from paddle_operator.api.meta import find_condition
 from paddle_operator.api.names import (
     ANNOTATION_NUDGE,
@@ -331,6 +331,11 @@ class Observed:
         """None, too, if the pod is gone."""
         pod = self.own.get(name)
         return training_status(pod, self.training_container(name)) if pod is not None else None
+
+    def training_end(self, name: str) -> Terminated | None:
+        """Of the run at hand: None while it runs, and if the pod is gone."""
+        training = self.training_status(name)
+        return training.state.terminated if training is not None else None
 
     def training_container(self, name: str) -> str:
         """By the template: what others have put into the live pod before it does not train.

@@ -178,8 +178,7 @@ def _reason_of_trainers(trainers: Trainers, pod: int, trainer: Trainer | None, c
 
 
 def _last_words(seen: Observed, name: str) -> str:
-    training = seen.training_status(name)
-    end = training.state.terminated if training is not None else None
+    end = seen.training_end(name)
     return end.message if end is not None else ""
 
 
@@ -222,8 +221,7 @@ def _was_restarted(seen: Observed, name: str) -> bool:
 
 
 def _end_of_training(seen: Observed, name: str) -> datetime | None:
-    training = seen.training_status(name)
-    end = training.state.terminated if training is not None else None
+    end = seen.training_end(name)
     return end.finished_at if end is not None else None
 
 

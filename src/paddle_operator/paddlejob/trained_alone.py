@@ -9,7 +9,6 @@ be started in the same way, so this is final.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from paddle_operator.api.core import Terminated
 from paddle_operator.api.names import TRAINED_ALONE
 from paddle_operator.api.paddlejob import Failure, Mode
 from paddle_operator.api.report import Process, Report, read_report
@@ -75,15 +74,13 @@ def find_lonely(seen: Observed) -> Failure | None:
 
 
 def _sight(seen: Observed, name: str) -> _Sight | None:
-    training = seen.training_status(name)
-    end = training.state.terminated if training is not None else None
-    report = read_report(end.message) if end is not None and _speaks_of_training(end) else None
-    return _Sight(seen.slots[name], name, report) if report is not None else None
-
-
-def _speaks_of_training(end: Terminated) -> bool:
     """Of a pod that failed otherwise, and perhaps early, its failure is what counts."""
-    return end.exit_code == 0 or FOUND_ITSELF_ALONE in end.message
+    end = seen.training_end(name)
+    report = read_report(end.message) if end is not None else None
+    if end is None or report is None:
+        return None
+    speaks = not end.exit_code or any(one.error == FOUND_ITSELF_ALONE for one in report.processes)
+    return _Sight(seen.slots[name], name, report) if speaks else None
 
 
 def _contradictions(sights: list[_Sight], pods: int) -> Iterator[tuple[_Sight, str]]:
